@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/base/heap.h"
+
+namespace pghot {
+
+constinit HeapLookup heap_lookup = nullptr;
+constinit StartSignal start_signal;
+
+}    // namespace pghot
