@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/kernel/syscalls.h"
+
+#include <linux/futex.h>
+#include <linux/mempolicy.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+// CLOSE_RANGE_UNSHARE: linux/close_range.h is newer than some build hosts' headers; the value is ABI since 5.9.
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1U << 1)
+#endif
+
+namespace pghot::sys {
+namespace {
+
+// The kernel refuses a mask shorter than its own MAX_NUMNODES (1024 on distribution kernels); longer is fine.
+constexpr unsigned kKernelNodes = 4096;
+struct NodeMask {
+    unsigned long words[kKernelNodes / 64] = {};
+};
+
+long answer(long result) { return result == -1 ? -errno : result; }
+
+long get_mempolicy(int* mode, NodeMask* mask, uintptr_t address, unsigned long flags) {
+    return answer(
+        syscall(SYS_get_mempolicy, mode, mask->words, static_cast<unsigned long>(kKernelNodes), address, flags));
+}
+
+constexpr int kModeFlags = MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES | (1 << 13);    // 13: MPOL_F_NUMA_BALANCING
+
+long read_policy(MemoryPolicy& out, uintptr_t address, unsigned long flags) {
+    NodeMask mask;
+    const long result = get_mempolicy(&out.mode, &mask, address, flags);
+    out.mode &= ~kModeFlags;
+    out.nodes = mask.words[0];
+    return result;
+}
+
+uint64_t to_ns(const timespec& time) {
+    return static_cast<uint64_t>(time.tv_sec) * kNsPerSecond + static_cast<uint64_t>(time.tv_nsec);
+}
+
+uint64_t read_clock(clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return to_ns(time);
+}
+
+}    // namespace
+
+long move_pages(std::span<void* const> pages, const int* targets, int* statuses) {
+    return answer(syscall(SYS_move_pages, 0, pages.size(), pages.data(), targets, statuses, MPOL_MF_MOVE));
+}
+
+long policy_of_address(uintptr_t address, MemoryPolicy& out) { return read_policy(out, address, MPOL_F_ADDR); }
+
+long policy_of_thread(MemoryPolicy& out) { return read_policy(out, 0, 0); }
+
+long allowed_nodes(uint64_t& out) {
+    NodeMask mask;
+    const long result = get_mempolicy(nullptr, &mask, 0, MPOL_F_MEMS_ALLOWED);
+    out = mask.words[0];
+    return result;
+}
+
+int perf_event_open(const perf_event_attr& attributes, int tid, int cpu, unsigned long flags) {
+    return static_cast<int>(answer(syscall(SYS_perf_event_open, &attributes, tid, cpu, -1, flags)));
+}
+
+int close_all_and_unshare_descriptors() {
+    return static_cast<int>(answer(syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE)));
+}
+
+int memfd(const char* name) { return static_cast<int>(answer(syscall(SYS_memfd_create, name, MFD_CLOEXEC))); }
+
+int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
+int process_id() { return static_cast<int>(syscall(SYS_getpid)); }
+
+void futex_wait(const uint32_t* word, uint32_t seen, uint64_t timeout_ns) {
+    const timespec timeout{static_cast<time_t>(timeout_ns / kNsPerSecond),
+                           static_cast<long>(timeout_ns % kNsPerSecond)};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+}
+
+void futex_wake(const uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
+
+TimeNs now() { return TimeNs{read_clock(CLOCK_MONOTONIC)}; }
+uint64_t thread_cpu_ns() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+
+uint64_t peak_rss_bytes() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}    // namespace pghot::sys
