@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "runtime/config/text.h"
+
 namespace pghot {
 namespace {
 
@@ -23,7 +25,7 @@ std::string_view value_of(const char* const* environment, std::string_view name)
     for (; *environment != nullptr; ++environment) {
         const std::string_view entry(*environment);
         if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
-            return entry.substr(name.size() + 1);
+            return tail(entry, name.size() + 1);
     }
     return {};
 }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/config/text.h"
+
 namespace pghot {
 namespace {
 
@@ -30,8 +32,8 @@ std::optional<uint64_t> take_number(std::string_view& text) {
 // What the letters after a number multiply it by: K M G T (or k m g t), alone or with B or iB, are powers of 1024.
 std::optional<uint64_t> size_factor(std::string_view suffix) {
     if (suffix.empty() || suffix == "B") return 1;
-    const std::string_view tail = suffix.substr(1);
-    if (!tail.empty() && tail != "B" && tail != "iB") return {};
+    const std::string_view rest = tail(suffix, 1);
+    if (!rest.empty() && rest != "B" && rest != "iB") return {};
     switch (suffix.front()) {
         case 'K':
         case 'k':
@@ -81,13 +83,13 @@ std::optional<Range> parse_range(Domain domain) {
     std::string_view text = domain.range;
     uint64_t step = 1;
     if (const size_t at = text.find(kStep); at != text.npos) {
-        step = read_number(text.substr(at + kStep.size()), "").value_or(1);
-        text = text.substr(0, at);
+        step = read_number(tail(text, at + kStep.size()), "").value_or(1);
+        text = head(text, at);
     }
     const size_t dash = text.find('-');
     if (dash == text.npos) return {};
-    const auto first = read_number(text.substr(0, dash), domain.unit);
-    const auto last = read_number(text.substr(dash + 1), domain.unit);
+    const auto first = read_number(head(text, dash), domain.unit);
+    const auto last = read_number(tail(text, dash + 1), domain.unit);
     if (!first || !last) return {};
     return Range{*first, *last, step};
 }
@@ -107,15 +109,15 @@ int choice_of(std::string_view text, std::string_view choices) {
     text = trimmed(text);
     for (int index = 0;; ++index) {
         const size_t bar = choices.find('|');
-        if (choices.substr(0, bar) == text) return index;
+        if (head(choices, bar) == text) return index;
         if (bar == choices.npos) return kNotAChoice;
         choices.remove_prefix(bar + 1);
     }
 }
 
 std::string_view choice_name(unsigned index, std::string_view choices) {
-    for (; index > 0; --index) choices.remove_prefix(choices.find('|') + 1);
-    return choices.substr(0, choices.find('|'));
+    for (; index > 0; --index) choices = tail(choices, choices.find('|') + 1);
+    return head(choices, choices.find('|'));
 }
 
 template <typename Choice>
@@ -129,8 +131,8 @@ bool read_choice(std::string_view text, Domain domain, Choice& value) {
 // Takes the text up to the next comma, without blanks around it.
 std::string_view take_item(std::string_view& list) {
     const size_t comma = list.find(',');
-    const std::string_view item = trimmed(list.substr(0, comma));
-    list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
+    const std::string_view item = trimmed(head(list, comma));
+    list = tail(list, comma == list.npos ? list.size() : comma + 1);
     return item;
 }
 
@@ -246,7 +248,7 @@ bool read_value(std::string_view text, Domain, Target& value) {
 bool read_value(std::string_view text, Domain, SourceList& value) {
     constexpr std::string_view kReplay = "replay:";
     text = trimmed(text);
-    if (text.starts_with(kReplay)) return read_replay(text.substr(kReplay.size()), value);
+    if (text.starts_with(kReplay)) return read_replay(tail(text, kReplay.size()), value);
     if (text.empty() || text.back() == ',') return false;
     SourceList list;
     list.count = 0;

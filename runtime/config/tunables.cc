@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "runtime/config/text.h"
+
 namespace pghot {
 namespace {
 
@@ -104,9 +106,9 @@ Tunables read_tunables(const char* const* environment, bool secure, Warnings& wa
         const std::string_view text(*entry);
         const size_t equals = text.find('=');
         if (!text.starts_with(kPrefix) || equals == text.npos) continue;
-        const std::string_view name = text.substr(0, equals);
+        const std::string_view name = head(text, equals);
         if (given_before(environment, entry, name)) continue;
-        (void)read_tunable(name, text.substr(equals + 1), tunables, warnings);
+        (void)read_tunable(name, tail(text, equals + 1), tunables, warnings);
     }
     return tunables;
 }
@@ -126,7 +128,7 @@ std::string_view nearest_tunable(std::string_view name) {
     std::string_view nearest;
     size_t distance = name.size() / 3 + 1;    // a third of the letters wrong is still a slip, more is another word
     for (const TunableInfo& info : kTunables) {
-        const size_t edits = edit_distance(name, info.name.substr(kPrefix.size()));
+        const size_t edits = edit_distance(name, tail(info.name, kPrefix.size()));
         if (edits > distance || (edits == distance && !nearest.empty())) continue;
         distance = edits;
         nearest = info.name;
