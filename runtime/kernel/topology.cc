@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/kernel/topology.h"
 
-#include <fmt/compile.h>
-
 #include <algorithm>
+#include <charconv>
 
 #include "runtime/kernel/text.h"
 
@@ -28,10 +27,7 @@ private:
         const size_t room = static_cast<size_t>(text_ + sizeof text_ - 1 - end);
         return std::copy_n(part.data(), std::min(room, part.size()), end);
     }
-    char* append(char* end, unsigned number) {
-        char digits[12];
-        return append(end, std::string_view(digits, fmt::format_to(digits, FMT_COMPILE("{}"), number)));
-    }
+    char* append(char* end, unsigned number) { return std::to_chars(end, text_ + sizeof text_ - 1, number).ptr; }
     char text_[160];
 };
 
