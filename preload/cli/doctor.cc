@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/cli/doctor.h"
+
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+
+#include "runtime/kernel/perf_event.h"
+#include "runtime/kernel/syscalls.h"
+#include "runtime/kernel/topology.h"
+
+namespace pghot {
+namespace {
+
+constexpr const char* kKdamonds = "/sys/kernel/mm/damon/admin/kdamonds";
+
+int number_in(FileSystem& files, const char* path) {
+    char buffer[32];
+    const std::string_view line = files.first_line(path, buffer);
+    int number = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
+    return error == std::errc{} ? number : DoctorFacts::kUnknown;
+}
+
+void examine_ibs(FileSystem& files, const Tunables& tunables, DoctorFacts& facts) {
+    const Status probe = probe_ibs(files, facts.ibs);
+    facts.ibs_found = probe.ok();
+    facts.ibs_error = probe.error;
+    if (!probe.ok()) return;
+    PerfEvent event;
+    facts.ibs_error = -event.open(ibs_event(facts.ibs, {tunables.ibs_period, tunables.ibs_l3missonly}), 0);
+}
+
+int ask_about_one_page() {
+    int here = 0;
+    int status = 0;
+    void* const page = reinterpret_cast<void*>(page_of(reinterpret_cast<uintptr_t>(&here)));
+    const long answer = sys::move_pages({&page, 1}, nullptr, &status);
+    return answer < 0 ? static_cast<int>(-answer) : 0;
+}
+
+bool damon_runs(FileSystem& files) {
+    bool runs = false;
+    files.list(kKdamonds, [&](std::string_view name) {
+        char buffer[16];
+        const std::string path = std::string(kKdamonds) + "/" + std::string(name) + "/state";
+        runs |= files.first_line(path.c_str(), buffer) == "on";
+    });
+    return runs;
+}
+
+bool process_runs(FileSystem& files, std::string_view wanted) {
+    bool runs = false;
+    files.list("/proc", [&](std::string_view name) {
+        if (runs || name.front() < '0' || name.front() > '9') return;
+        char buffer[32];
+        runs = files.first_line(("/proc/" + std::string(name) + "/comm").c_str(), buffer) == wanted;
+    });
+    return runs;
+}
+
+}    // namespace
+
+std::unique_ptr<DoctorFacts> examine(FileSystem& files, const Tunables& tunables) {
+    auto facts = std::make_unique<DoctorFacts>();
+    char buffer[128];
+    facts->kernel = files.first_line("/proc/sys/kernel/osrelease", buffer);
+    uint64_t allowed = ~uint64_t{0};
+    (void)sys::allowed_nodes(allowed);    // refused in some sandboxes: then every node counts as allowed
+    read_topology(files, allowed, {tunables.lower_nodes.words[0], tunables.top_nodes.words[0]}, facts->topology);
+    for (unsigned node = 0; node < facts->topology.node_count; ++node)
+        facts->free_bytes[node] = node_free_bytes(files, NodeId{static_cast<int16_t>(node)});
+    examine_ibs(files, tunables, *facts);
+    facts->perf_event_paranoid = number_in(files, "/proc/sys/kernel/perf_event_paranoid");
+    facts->numa_balancing = number_in(files, "/proc/sys/kernel/numa_balancing");
+    facts->move_pages_error = ask_about_one_page();
+    facts->damon_runs = damon_runs(files);
+    facts->numad_runs = process_runs(files, "numad");
+    return facts;
+}
+
+namespace {
+
+bool replays(const Tunables& tunables) {
+    return tunables.sources.count > 0 && tunables.sources.order[0] == SourceKind::kReplay;
+}
+
+bool wants_ibs(const Tunables& tunables) {
+    for (SourceKind kind : tunables.sources.view()) {
+        if (kind == SourceKind::kIbs) return true;
+        if (kind == SourceKind::kNone) return false;
+    }
+    return false;
+}
+
+}    // namespace
+
+Verdict verdict_of(const DoctorFacts& facts, const Tunables& tunables) {
+    if (tunables.mode == Mode::kOff) return Verdict::kOff;
+    if (!facts.topology.has_lower_tier()) return Verdict::kNoLowerTier;
+    const bool sampled = replays(tunables) || (wants_ibs(tunables) && facts.ibs_error == 0);
+    if (!sampled) return Verdict::kNoSource;
+    if (tunables.mode == Mode::kObserve) return Verdict::kObserves;
+    return facts.move_pages_error == 0 ? Verdict::kTiers : Verdict::kNoMigration;
+}
+
+bool would_work(Verdict verdict) { return verdict == Verdict::kObserves || verdict == Verdict::kTiers; }
+
+std::string ibs_advice(const DoctorFacts& facts) {
+    if (facts.ibs_error == 0) return "works for this user";
+    if (!facts.ibs_found)
+        return "no ibs_op PMU: the processor is not an AMD one with IBS, or this is a virtual machine (they have none)";
+    const int paranoid = facts.perf_event_paranoid;
+    switch (facts.ibs_error) {
+        case EACCES:
+        case EPERM:
+            if (facts.ibs.swfilt && paranoid > 2)
+                return "refused: kernel.perf_event_paranoid above 2; ask for sysctl kernel.perf_event_paranoid=2";
+            if (!facts.ibs.swfilt)
+                return "refused: without format/swfilt (Linux 6.14) IBS cannot leave the kernel out; ask for sysctl "
+                       "kernel.perf_event_paranoid=1, or CAP_PERFMON";
+            return "refused: a container profile or security module forbids perf_event_open";
+        case EINVAL:
+            return "refused: sampling one thread with IBS needs Linux 6.2";
+        case ENOSYS:
+            return "refused: perf_event_open does not exist here (sandbox, or a kernel without perf)";
+        case EMFILE:
+            return "refused: too many open files";
+        default:
+            return "refused";
+    }
+}
+
+}    // namespace pghot

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace pghot {
+
+// Exit codes of the command, as --help lists them. Those of `run` are env(1)'s.
+enum ExitCode : int {
+    kExitOk = 0,
+    kExitWouldNotTier = 1,    // doctor: libpghot would move nothing here
+    kExitUsage = 2,
+    kExitOutput = 3,         // the output could not be written
+    kExitRunFailed = 125,    // run: libpghot.so cannot be preloaded
+    kExitCannotExecute = 126,
+    kExitNotFound = 127,
+};
+
+}    // namespace pghot
