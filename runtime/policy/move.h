@@ -37,6 +37,7 @@ struct MoveOutcome {
     PageOutcome outcome = PageOutcome::kNotTried;
     NodeId node{};    // where the pages are now, if known
     TimeNs time{};
+    NodeId target{};    // where they were to go; with kNoMemory it tells the policy which node is full
 };
 
 }    // namespace pghot

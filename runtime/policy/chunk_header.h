@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "runtime/base/units.h"
+#include "runtime/policy/page_record.h"
+#include "runtime/policy/ticks.h"
+
+namespace pghot {
+
+inline constexpr unsigned kRegions = 8;    // of a chunk, for the question whether heat is spread over it
+inline constexpr unsigned kPagesPerRegion = kPagesPerChunk / kRegions;
+
+// When a page is hot, in ticks. The window of a chunk is its running and its last half window, so that evidence does
+// not vanish at a boundary: it reaches back at least half and at most one freq_window.
+struct HeatRules {
+    Tick window = 0;
+    Tick half = 0;    // window / 2: two halves are never longer than the window
+    uint8_t threshold = 1;
+
+    bool is_hot(unsigned freq) const { return freq >= threshold; }
+};
+
+// Which node samples a chunk most. `clear`: at least three quarters of its samples.
+struct Majority {
+    uint8_t caller = kUnknownCaller;
+    bool clear = true;
+};
+
+// What is known of a 2 MiB chunk beside its page records. 96 bytes, so that everything together stays below 4.25 bytes
+// a page. [0] is the running half window, [1] the last one; `pages` and `hot` count a page in the half of its last
+// sample, so their sums are exact.
+struct ChunkHeader {
+    uint64_t chunk;       // address / kChunkBytes; kNoChunk while the block is free
+    Tick last;            // newest sample or outcome: what the 14 bit times of the records are relative to
+    Tick active_since;    // first sample after a window without any
+    Tick half_start;
+    Tick first_held;    // when the oldest of the held pages became hot
+    Tick moved;         // last outcome that put pages into the top tier: older samples say nothing about them
+    Tick retry;         // cooling pages may be tried again from here on
+    std::array<uint16_t, 2> samples;
+    std::array<uint16_t, 2> pages;    // different pages sampled
+    std::array<uint16_t, 2> hot;      // of these, hot by the page rule, in whatever tier
+    std::array<std::array<uint8_t, kRegions>, 2> region_hot;
+    std::array<uint8_t, kCallers> node_weight;    // samples by caller's node, kWeight each, halved when full
+    uint16_t held;                                // pages in the state of that name; likewise the next two
+    uint16_t planned;
+    uint16_t cooling;
+    uint16_t top;                 // pages known to be in the top tier
+    uint16_t promoted;            // ledger: pages promoted out of this chunk, saturating
+    uint16_t returned;            // ledger: of these, seen in the lower tier again, saturating
+    uint8_t retries;              // of cooling pages since the chunk was moved whole
+    uint8_t listed : 1;           // the block is on the ready list (a property of the block: survives reuse)
+    uint8_t huge : 1;             // sampled as a huge page last
+    uint8_t whole : 1;            // moved whole, or being so
+    uint8_t whole_pending : 1;    // decided to be moved whole, some runs are not planned yet
+    uint8_t doubtful : 1;         // a promoted page was seen in the lower tier: `top` of the others may be stale
+    uint8_t lower_seen : 1;       // a sample came from the lower tier since the chunk was moved
+    uint8_t dram_seen : 1;        // likewise from the top tier
+
+    static constexpr uint64_t kNoChunk = ~0ull;
+    static constexpr unsigned kWeight = 4;    // leaves room for two halvings before a single sample is forgotten
+
+    uint32_t window_samples() const { return uint32_t{samples[0]} + samples[1]; }
+    uint32_t window_pages() const { return uint32_t{pages[0]} + pages[1]; }
+    uint32_t window_hot() const { return uint32_t{hot[0]} + hot[1]; }
+    unsigned hot_regions() const;
+    Majority majority() const;
+    // Start of the evidence in the window.
+    Tick evidence_start(const HeatRules& rules) const;
+
+    // Moves the window up to `now`; a `now` before its start changes nothing.
+    void rotate(Tick now, const HeatRules& rules);
+    // The full tick of a record's last sample; only for freq > 0.
+    Tick last_sample(const PageRecord& page) const { return last - ((last - page.time) & kTickMask); }
+    // Takes a page's last sample into or out of the window. Around every change of freq or time.
+    void enter(const PageRecord& page, unsigned index, const HeatRules& rules);
+    void leave(const PageRecord& page, unsigned index, const HeatRules& rules);
+    void count_sample(uint8_t caller, Tick now);
+    // The only ways to change a record's state and tier: the counts above follow.
+    void set_state(PageRecord& page, PageState state);
+    void set_top(PageRecord& page, bool top);
+
+private:
+    void count_state(PageState state, int change);
+};
+static_assert(sizeof(ChunkHeader) == 96);
+
+}    // namespace pghot

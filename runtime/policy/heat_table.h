@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/policy/chunk_header.h"
+#include "runtime/policy/page_record.h"
+
+namespace pghot {
+
+// Heat of every sampled page: a dense block of 512 records and a header for each 2 MiB chunk, made on its first sample.
+// Owned by the sampler thread. Lives in storage given by the caller and never allocates; when the storage is full, the
+// coldest chunk it finds makes room.
+//
+// Storage:  | records: 2048 B a block | headers: 96 B | index: two 8 B slots | ready list: 4 B |   4.23 bytes a page
+//
+// Only the index must be zero at first, but a page of the storage is touched no earlier than it is needed: fresh mmap
+// memory costs what is used.
+class HeatTable {
+public:
+    using Block = uint32_t;
+    static constexpr Block kNoBlock = ~0u;
+    // 57 bits of address (five-level page tables) leave 36 for the chunk; the index keeps them beside 28 for the block.
+    static constexpr unsigned kBlockBits = 28;
+    static constexpr uint64_t kChunkLimit = 1ull << 36;
+
+    // `storage` is zero-filled and outlives the table.
+    HeatTable(std::span<std::byte> storage, const HeatRules& rules);
+    HeatTable(const HeatTable&) = delete;
+    HeatTable& operator=(const HeatTable&) = delete;
+
+    // Bytes of storage for this many chunks.
+    static size_t bytes_for(size_t chunks);
+    size_t capacity() const { return capacity_; }
+    size_t chunks() const { return chunks_; }
+    uint64_t evictions() const { return evictions_; }
+
+    // kNoBlock when the chunk has no heat.
+    Block find(uint64_t chunk) const;
+    // Makes the block when there is none. kNoBlock only when the storage holds no chunk at all.
+    Block obtain(uint64_t chunk, Tick now);
+    // Forgets all of a chunk.
+    void release(Block block);
+    // Forgets the heat, tier and state of one page.
+    void reset_page(Block block, unsigned index);
+
+    // Counts one access: window, frequency, node. A tick a little before the newest one (rings are drained one after
+    // the other) counts as the newest.
+    void heat(Block block, unsigned index, Tick tick, uint8_t caller);
+    // Brings the times of a block up to `now`: marks records whose 14 bit time is about to become ambiguous.
+    void advance(Block block, Tick now);
+
+    ChunkHeader& header(Block block) { return headers_[block]; }
+    const ChunkHeader& header(Block block) const { return headers_[block]; }
+    std::span<PageRecord, kPagesPerChunk> pages(Block block) { return block_pages(block); }
+    std::span<const PageRecord, kPagesPerChunk> pages(Block block) const { return block_pages(block); }
+    const HeatRules& rules() const { return rules_; }
+    // Blocks are numbered from 0 up to here; those that are free have chunk == kNoChunk.
+    Block blocks_used() const { return used_; }
+
+    // The ready list: blocks with something to plan, each at most once, a place for every block. Entries may be sorted
+    // by the caller; keep() drops those from `count` on.
+    void list(Block block);
+    std::span<Block> listed() { return {list_, listed_}; }
+    void keep(size_t count);
+
+private:
+    static constexpr size_t kRecordBytes = kPagesPerChunk * sizeof(PageRecord);
+    // Half full at most: a probe sequence is 1.5 slots on average.
+    static constexpr size_t kSlotsPerBlock = 2;
+    static constexpr size_t kBytesPerBlock =
+        kRecordBytes + sizeof(ChunkHeader) + kSlotsPerBlock * sizeof(uint64_t) + sizeof(Block);
+    static_assert(kBytesPerBlock * 4 <= kPagesPerChunk * 17, "at most 4.25 bytes a page");
+
+    size_t home(uint64_t chunk) const;
+    void insert(uint64_t chunk, Block block);
+    void erase(uint64_t chunk);
+    Block take_block(Tick now);
+    Block coldest(Tick now);
+    void sweep(Block block, Tick now);
+    std::span<PageRecord, kPagesPerChunk> block_pages(Block block) const {
+        return std::span<PageRecord, kPagesPerChunk>{records_ + size_t{block} * kPagesPerChunk, kPagesPerChunk};
+    }
+
+    HeatRules rules_;
+    PageRecord* records_ = nullptr;
+    ChunkHeader* headers_ = nullptr;
+    uint64_t* slots_ = nullptr;    // 0: empty; else chunk << kBlockBits | block + 1
+    Block* list_ = nullptr;
+    size_t capacity_ = 0;
+    size_t slot_count_ = 0;
+    size_t chunks_ = 0;
+    size_t listed_ = 0;
+    Block used_ = 0;
+    Block free_ = kNoBlock;    // chain through ChunkHeader::last
+    Block hand_ = 0;           // where the search for a cold chunk goes on
+    uint64_t evictions_ = 0;
+};
+
+}    // namespace pghot

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/policy/promotion_policy.h"
+
+#include <algorithm>
+
+#include "runtime/policy/occupancy.h"
+
+namespace pghot {
+namespace {
+
+template <typename Count>
+void add_saturating(Count& count, uint32_t amount) {
+    count = static_cast<Count>(std::min<uint32_t>(count + amount, static_cast<Count>(~Count{0})));
+}
+
+// A page of such a chunk that tells nothing of its place (stores only) is most likely at home too.
+bool seems_at_home(const ChunkHeader& header) { return header.dram_seen && !header.lower_seen; }
+
+uintptr_t address_of(const ChunkHeader& header, unsigned page) {
+    return static_cast<uintptr_t>(header.chunk * kChunkBytes + page * kPageBytes);
+}
+
+}    // namespace
+
+// Moves being written, and where the single pages among them begin.
+class PromotionPolicy::Plan {
+public:
+    Plan(TimeNs time, std::span<Move> out) : time_(time), tick_(tick_of(time)), out_(out), limit_(out.size()) {}
+
+    Tick now() const { return tick_; }
+    bool full() const { return count_ == limit_; }
+    size_t count() const { return count_; }
+    // At most so many moves until the next call.
+    void limit(size_t moves) { limit_ = moves; }
+    void add(uintptr_t address, uint32_t pages, NodeId target, MoveRule rule) {
+        out_[count_++] = {.address = address, .pages = pages, .target = target, .rule = rule, .planned = time_};
+    }
+    // The page after the last move's, to the same place: one move more is not needed.
+    bool extend(uintptr_t address, NodeId target) {
+        if (count_ == 0) return false;
+        Move& last = out_[count_ - 1];
+        const bool adjacent = last.rule == MoveRule::kPage && last.target == target &&
+                              last.address + last.pages * kPageBytes == address &&
+                              chunk_of(last.address) == chunk_of(address);
+        if (adjacent) ++last.pages;
+        return adjacent;
+    }
+    void group_by_target(size_t first) {
+        std::sort(out_.begin() + static_cast<ptrdiff_t>(first), out_.begin() + static_cast<ptrdiff_t>(count_),
+                  [](const Move& a, const Move& b) {
+                      return a.target != b.target ? a.target < b.target : a.address < b.address;
+                  });
+    }
+
+private:
+    TimeNs time_;
+    Tick tick_;
+    std::span<Move> out_;
+    size_t limit_;
+    size_t count_ = 0;
+};
+
+PromotionPolicy::PromotionPolicy(const Topology& topology, const PolicyParameters& parameters,
+                                 std::span<std::byte> storage)
+    : parameters_(parameters),
+      heat_(storage, parameters.heat_rules()),
+      targets_(topology, parameters.target, parameters.fixed_target),
+      settle_(parameters.settle_ticks()),
+      collect_(ticks_of_ms(parameters.collect_ms)),
+      cool_down_(ticks_of_ms(parameters.cool_down_ms)) {}
+
+// ---- samples
+
+bool PromotionPolicy::record(const Sample& sample) {
+    const Tick tick = tick_of(sample.time);
+    const Block block = heat_.obtain(sample.address / kChunkBytes, tick);
+    if (block == HeatTable::kNoBlock) return false;
+    const unsigned index = sample.huge ? 0 : page_in_chunk(sample.address);
+    heat_.heat(block, index, tick, targets_.caller(sample.node));
+    ChunkHeader& header = heat_.header(block);
+    PageRecord& page = heat_.pages(block)[index];
+    header.huge = sample.huge;
+    page.written |= static_cast<uint32_t>(sample.store);
+    note_tier(header, page, sample);
+    note_hot(block, page);
+    ++counters_.recorded;
+    return true;
+}
+
+// Only DRAM and extension memory tell where a page is; a store or a cache hit does not.
+void PromotionPolicy::note_tier(ChunkHeader& header, PageRecord& page, const Sample& sample) {
+    if (sample.served_by == ServedBy::kDram) {
+        header.dram_seen = 1;
+        header.set_top(page, true);
+        if (page.page_state() == PageState::kHeld) header.set_state(page, PageState::kCold);
+        return;
+    }
+    if (sample.served_by != ServedBy::kExtMem) return;
+    // A sample taken before the last move of the chunk, read from its ring after it.
+    if (page.top && later_by(tick_of(sample.time), header.moved) <= 0) return;
+    header.lower_seen = 1;
+    if (page.top) {
+        header.doubtful = 1;
+        add_saturating(header.returned, 1);
+        ++counters_.pages_returned;
+    }
+    header.set_top(page, false);
+}
+
+void PromotionPolicy::note_hot(Block block, PageRecord& page) {
+    ChunkHeader& header = heat_.header(block);
+    if (page.page_state() == PageState::kCooling && later_by(header.last, header.retry) >= 0)
+        header.set_state(page, PageState::kCold);
+    if (page.top || page.page_state() != PageState::kCold || !heat_.rules().is_hot(page.freq)) return;
+    if (header.held == 0) header.first_held = header.last;
+    header.set_state(page, PageState::kHeld);
+    heat_.list(block);
+}
+
+// ---- the decision for a chunk
+
+PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
+    ChunkHeader& header = heat_.header(block);
+    if (header.chunk == ChunkHeader::kNoChunk) return Verdict::kNothing;
+    header.rotate(now, heat_.rules());
+    if (header.whole_pending) return Verdict::kWhole;
+    const bool retries = header.whole && header.cooling > 0 && header.retries < kChunkRetries;
+    if (retries && later_by(now, header.retry) >= 0) return Verdict::kRetry;
+    if (header.held == 0) return retries ? Verdict::kHold : Verdict::kNothing;
+    if (header.huge) return Verdict::kHuge;
+    if (is_uniformly_hot(header)) {
+        const bool one_place = !targets_.depends_on_caller() || header.majority().clear;
+        return one_place ? Verdict::kWhole : Verdict::kPages;
+    }
+    const uint32_t samples = header.window_samples();
+    if (samples >= kSkewSamples && is_skewed(samples, header.window_pages())) return Verdict::kPages;
+    const bool settled = later_by(now, header.first_held + settle_) >= 0;
+    return settled && !is_promising(header, now) ? Verdict::kPages : Verdict::kHold;
+}
+
+// Counts pages that came home already: they are as good a sign as the others that the rest is hot too.
+bool PromotionPolicy::is_uniformly_hot(const ChunkHeader& header) const {
+    return !seems_at_home(header) && header.window_hot() >= kChunkHotPages && header.hot_regions() >= kChunkRegions &&
+           !is_skewed(header.window_samples(), header.window_pages());
+}
+
+// Whether hot pages turn up fast enough, and spread enough, to satisfy the chunk rule within the window. Without this,
+// chunks sampled less than 8 times in the settling time would go page by page, which costs several times more a page.
+bool PromotionPolicy::is_promising(const ChunkHeader& header, Tick now) const {
+    const uint64_t hot = header.window_hot();
+    if (seems_at_home(header) || hot >= kChunkHotPages || header.hot_regions() * 2 < hot) return false;
+    const Tick elapsed = now - header.evidence_start(heat_.rules());
+    return hot * heat_.rules().window >= uint64_t{kChunkHotPages} * elapsed;
+}
+
+// ---- planning
+
+size_t PromotionPolicy::plan(TimeNs now, std::span<Move> out) {
+    if (out.empty()) return 0;
+    Plan plan(now, out);
+    const Sorted sorted = sort_list(plan.now());
+    const auto listed = heat_.listed();
+    const auto ranges = listed.first(sorted.ranges);
+    const auto pages = listed.subspan(sorted.ranges, sorted.pages - sorted.ranges);
+    const bool pages_due = pages_are_due(sorted.waiting, plan.now());
+    // Ranges bring 512 pages for one move; a quarter of the places is kept for pages, which are hotter one by one.
+    plan.limit(pages_due ? out.size() - out.size() / 4 : out.size());
+    put_hottest_first(ranges, out.size());
+    for (const Block block : ranges) {
+        if (plan.full()) break;
+        const Verdict verdict = judge(block, plan.now());
+        if (verdict == Verdict::kHuge) plan_huge(block, plan);
+        if (verdict == Verdict::kWhole) plan_runs(block, PageState::kCold, plan);
+        if (verdict == Verdict::kRetry) plan_runs(block, PageState::kCooling, plan);
+    }
+    if (!pages_due) return plan.count();
+    plan.limit(out.size());
+    const size_t first_page = plan.count();
+    put_hottest_first(pages, out.size());
+    for (const Block block : pages) {
+        if (plan.full()) break;
+        plan_pages(block, plan);
+    }
+    plan.group_by_target(first_page);
+    return plan.count();
+}
+
+// Three-way partition of the list in place, dropping what has nothing to do any more.
+PromotionPolicy::Sorted PromotionPolicy::sort_list(Tick now) {
+    Sorted sorted;
+    const auto listed = heat_.listed();
+    size_t kept = 0;
+    for (size_t i = 0; i < listed.size(); ++i) {
+        const Block block = listed[i];
+        const Verdict verdict = judge(block, now);
+        // Dropped entries gather at the end, where keep() cuts them off; each is swapped there at most once.
+        if (verdict == Verdict::kNothing) continue;
+        std::swap(listed[kept], listed[i]);
+        size_t place = kept++;
+        if (verdict == Verdict::kHold) continue;
+        std::swap(listed[place], listed[sorted.pages]);
+        place = sorted.pages++;
+        if (verdict == Verdict::kPages) {
+            sorted.waiting += heat_.header(block).held;
+            continue;
+        }
+        std::swap(listed[place], listed[sorted.ranges++]);
+    }
+    heat_.keep(kept);
+    return sorted;
+}
+
+void PromotionPolicy::put_hottest_first(std::span<Block> blocks, size_t wanted) const {
+    const auto middle = blocks.begin() + static_cast<ptrdiff_t>(std::min(wanted, blocks.size()));
+    std::partial_sort(blocks.begin(), middle, blocks.end(), [&](Block a, Block b) {
+        const ChunkHeader& left = heat_.header(a);
+        const ChunkHeader& right = heat_.header(b);
+        if (left.window_samples() != right.window_samples()) return left.window_samples() > right.window_samples();
+        return left.chunk < right.chunk;
+    });
+}
+
+bool PromotionPolicy::pages_are_due(uint32_t waiting, Tick now) {
+    if (waiting == 0) {
+        waiting_ = false;
+        return false;
+    }
+    if (!waiting_) waiting_since_ = now;
+    waiting_ = true;
+    const bool due = waiting >= parameters_.batch_pages || later_by(now, waiting_since_ + collect_) >= 0;
+    if (due) waiting_ = false;
+    return due;
+}
+
+void PromotionPolicy::plan_huge(Block block, Plan& plan) {
+    ChunkHeader& header = heat_.header(block);
+    const NodeId target = targets_.choose(header.majority().caller, plan.now());
+    if (!target.valid()) return;
+    for (PageRecord& page : heat_.pages(block))
+        if (page.page_state() == PageState::kHeld) header.set_state(page, PageState::kPlanned);
+    plan.add(address_of(header, 0), kPagesPerChunk, target, MoveRule::kHuge);
+    counters_.pages_planned[static_cast<size_t>(MoveRule::kHuge)] += kPagesPerChunk;
+}
+
+// All pages of a chunk that are in the state `wanted` (cold means cold or held) and not known to be at home, in as few
+// moves as possible: pages at home in between are no gap, since asking the kernel for them is cheaper than a move more.
+void PromotionPolicy::plan_runs(Block block, PageState wanted, Plan& plan) {
+    ChunkHeader& header = heat_.header(block);
+    const NodeId target = targets_.choose(header.majority().caller, plan.now());
+    if (!target.valid()) return;
+    if (wanted == PageState::kCooling) {
+        ++header.retries;
+    } else if (!header.whole_pending) {
+        header.whole = header.whole_pending = 1;
+        header.retries = 0;
+        ++counters_.chunks_planned;
+    }
+    const auto pages = heat_.pages(block);
+    const auto is_gap = [&](const PageRecord& page) {
+        const PageState state = page.page_state();
+        return state != wanted && !(wanted == PageState::kCold && state == PageState::kHeld);
+    };
+    const auto is_at_home = [&](const PageRecord& page) { return page.top && !header.doubtful; };
+    for (unsigned begin = 0; begin < kPagesPerChunk;) {
+        if (is_gap(pages[begin]) || is_at_home(pages[begin])) {
+            ++begin;
+            continue;
+        }
+        if (plan.full()) return;    // whole_pending, or the pages still cooling, bring us here again
+        unsigned end = begin;
+        for (unsigned i = begin; i < kPagesPerChunk && !is_gap(pages[i]); ++i) {
+            if (is_at_home(pages[i])) continue;
+            header.set_state(pages[i], PageState::kPlanned);
+            end = i + 1;
+        }
+        plan.add(address_of(header, begin), end - begin, target, MoveRule::kChunk);
+        counters_.pages_planned[static_cast<size_t>(MoveRule::kChunk)] += end - begin;
+        begin = end;
+    }
+    header.whole_pending = header.doubtful = header.lower_seen = header.dram_seen = 0;
+}
+
+void PromotionPolicy::plan_pages(Block block, Plan& plan) {
+    drop_cold_pages(block, plan.now());
+    const auto pages = heat_.pages(block);
+    for (unsigned i = 0; i < kPagesPerChunk && !plan.full(); ++i)
+        if (pages[i].page_state() == PageState::kHeld) plan_page(block, i, plan);
+}
+
+void PromotionPolicy::plan_page(Block block, unsigned index, Plan& plan) {
+    ChunkHeader& header = heat_.header(block);
+    PageRecord& page = heat_.pages(block)[index];
+    const uint8_t caller = page.margin > 0 ? static_cast<uint8_t>(page.node) : header.majority().caller;
+    const NodeId target = targets_.choose(caller, plan.now());
+    if (!target.valid()) return;
+    const uintptr_t address = address_of(header, index);
+    if (!plan.extend(address, target)) plan.add(address, 1, target, MoveRule::kPage);
+    header.set_state(page, PageState::kPlanned);
+    ++counters_.pages_planned[static_cast<size_t>(MoveRule::kPage)];
+}
+
+void PromotionPolicy::drop_cold_pages(Block block, Tick now) {
+    ChunkHeader& header = heat_.header(block);
+    const auto limit = static_cast<int32_t>(kHeldWindows * heat_.rules().window);
+    for (PageRecord& page : heat_.pages(block)) {
+        if (page.page_state() != PageState::kHeld || later_by(now, header.last_sample(page)) <= limit) continue;
+        header.set_state(page, PageState::kCold);
+        ++counters_.pages_expired;
+    }
+}
+
+// ---- outcomes
+
+void PromotionPolicy::report(const MoveOutcome& outcome) {
+    const Tick now = tick_of(outcome.time);
+    if (outcome.outcome == PageOutcome::kNoMemory) targets_.mark_full(outcome.target, now + cool_down_);
+    const uintptr_t end = outcome.address + uintptr_t{outcome.pages} * kPageBytes;
+    for (uintptr_t address = outcome.address; address < end;) {
+        const uintptr_t next = std::min(end, chunk_of(address) + kChunkBytes);
+        const Block block = heat_.find(address / kChunkBytes);
+        if (block == HeatTable::kNoBlock) {
+            counters_.outcomes_unknown += (next - address) / kPageBytes;
+        } else {
+            heat_.advance(block, now);
+            for (; address < next; address += kPageBytes) report_page(block, page_in_chunk(address), outcome);
+        }
+        address = next;
+    }
+}
+
+void PromotionPolicy::report_page(Block block, unsigned index, const MoveOutcome& outcome) {
+    ChunkHeader& header = heat_.header(block);
+    PageRecord& page = heat_.pages(block)[index];
+    const Tick now = tick_of(outcome.time);
+    switch (outcome.outcome) {
+        case PageOutcome::kPromoted:
+        case PageOutcome::kAtTarget:
+            if (outcome.outcome == PageOutcome::kPromoted) add_saturating(header.promoted, 1);
+            header.moved = now;
+            header.set_top(page, true);
+            header.set_state(page, PageState::kCold);
+            return;
+        case PageOutcome::kAbsent:
+            heat_.reset_page(block, index);
+            return;
+        case PageOutcome::kBusy:
+        case PageOutcome::kNoMemory:
+            header.retry = now + cool_down_;
+            header.set_state(page, PageState::kCooling);
+            if (header.whole) heat_.list(block);
+            return;
+        case PageOutcome::kRefused:
+            header.set_state(page, PageState::kRefused);
+            return;
+        case PageOutcome::kNotTried:
+            header.set_state(page, PageState::kCold);
+            note_hot(block, page);    // still hot: a candidate again
+            return;
+    }
+}
+
+void PromotionPolicy::forget(uintptr_t begin, uintptr_t end) {
+    if (begin >= end) return;
+    const auto forget_in = [&](Block block) {
+        const uintptr_t start = address_of(heat_.header(block), 0);
+        if (begin <= start && end - start >= kChunkBytes) {
+            heat_.release(block);
+            return;
+        }
+        const uintptr_t from = std::max(start, page_of(begin));
+        const uintptr_t to = std::min(start + kChunkBytes, end);
+        for (uintptr_t address = from; address < to; address += kPageBytes)
+            heat_.reset_page(block, page_in_chunk(address));
+    };
+    const uint64_t first = begin / kChunkBytes;
+    const uint64_t last = (end - 1) / kChunkBytes;
+    // A range larger than the table: look at what the table holds instead.
+    if (last - first > heat_.chunks()) {
+        for (Block block = 0; block < heat_.blocks_used(); ++block)
+            if (const uint64_t chunk = heat_.header(block).chunk; first <= chunk && chunk <= last) forget_in(block);
+        return;
+    }
+    for (uint64_t chunk = first; chunk <= last; ++chunk)
+        if (const Block block = heat_.find(chunk); block != HeatTable::kNoBlock) forget_in(block);
+}
+
+}    // namespace pghot
