@@ -27,7 +27,8 @@ namespace pghot {
     X(rings_failed, sampler, "threads for which no ring could be opened")                                     \
     X(heat_evictions, sampler, "chunks evicted from the heat table to keep PGHOT_HEAT_MEM")                   \
     X(snapshots, sampler, "readings of /proc/self/maps")                                                      \
-    X(plans_dropped, sampler, "planned ranges dropped because the mover's queue was full")                    \
+    X(plans_dropped, sampler, "planned pages dropped because the mover's queue was full")                     \
+    X(pages_observed, sampler, "planned pages not moved because PGHOT_MODE is observe")                       \
     X(sampler_cpu_ns, sampler, "CPU time of pghot-sampler")                                                   \
     X(pgpromote_candidate, sampler, "pages planned for promotion")                                            \
     X(pages_by_page_rule, sampler, "of these, single pages by the page rule")                                 \
@@ -35,7 +36,7 @@ namespace pghot {
     X(pages_by_huge_rule, sampler, "of these, pages of huge pages")                                           \
     X(pages_at_target, mover, "planned pages that were on the target or another top-tier node already")       \
     X(pages_absent, mover, "planned pages that were not present")                                             \
-    X(pages_stale, mover, "planned pages whose memory was unmapped or reused before the move")                \
+    X(pages_stale, mover, "planned pages unmapped, reused or bound by the program before the move")           \
     X(pages_expired, mover, "planned pages dropped at exit or when the plan grew too old")                    \
     X(pgpromote_success, mover, "pages moved from the lower tier to a top-tier node")                         \
     X(pgdemote_success, mover, "pages moved to the lower tier")                                               \

@@ -10,6 +10,7 @@ namespace pghot {
 struct HeapExtent {
     bool ours = false;          // mapped by our jemalloc
     bool movable = true;        // false: a placement that said "pinned"
+    bool bound = false;         // a placement of ours set a memory policy here
     uint8_t placement = 0;      // index of the placement; 0 is the default placement
     uint32_t generation = 0;    // changes when the chunk is unmapped, purged or reused
 };

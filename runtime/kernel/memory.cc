@@ -22,6 +22,11 @@ AnonymousMemory::~AnonymousMemory() {
 AnonymousMemory::AnonymousMemory(AnonymousMemory&& other) noexcept
     : at_(std::exchange(other.at_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
+void* AnonymousMemory::release() {
+    size_ = 0;
+    return std::exchange(at_, nullptr);
+}
+
 AnonymousMemory& AnonymousMemory::operator=(AnonymousMemory&& other) noexcept {
     std::swap(at_, other.at_);
     std::swap(size_, other.size_);

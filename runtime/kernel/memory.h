@@ -20,6 +20,8 @@ public:
 
     // Empty when the kernel gave none (RLIMIT_AS, overcommit).
     std::span<std::byte> bytes() const { return {static_cast<std::byte*>(at_), size_}; }
+    // Hands the memory over: it is never given back.
+    void* release();
     explicit operator bool() const { return at_ != nullptr; }
 
     // Room for `count` objects that need no construction, zeroed.

@@ -55,6 +55,9 @@ uint64_t read_clock(clockid_t clock) {
 
 }    // namespace
 
+bool MemoryPolicy::is_default() const { return mode == MPOL_DEFAULT; }
+bool MemoryPolicy::is_bind() const { return mode == MPOL_BIND; }
+
 long move_pages(std::span<void* const> pages, const int* targets, int* statuses) {
     return answer(syscall(SYS_move_pages, 0, pages.size(), pages.data(), targets, statuses, MPOL_MF_MOVE));
 }

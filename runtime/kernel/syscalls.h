@@ -19,6 +19,8 @@ long move_pages(std::span<void* const> pages, const int* targets, int* statuses)
 struct MemoryPolicy {
     int mode = 0;          // MPOL_* without the mode flags
     uint64_t nodes = 0;    // bit per node below 64
+    bool is_default() const;
+    bool is_bind() const;
 };
 // Policy of the mapping at `address`; what the mapping does not say is MPOL_DEFAULT. 0 or -errno.
 long policy_of_address(uintptr_t address, MemoryPolicy& out);

@@ -22,14 +22,14 @@ public:
 
 }    // namespace
 
-CpuMask current_cpu_mask() {
-    CpuMask mask;
+ThreadCpus current_cpu_mask() {
+    ThreadCpus mask;
     mask.known =
         sched_getaffinity(0, sizeof mask.set, &mask.set) == 0;    // fails above 1024 CPUs: keep what we inherit
     return mask;
 }
 
-void set_cpu_mask(const CpuMask& mask) {
+void set_cpu_mask(const ThreadCpus& mask) {
     if (mask.known) sched_setaffinity(0, sizeof mask.set, &mask.set);
 }
 

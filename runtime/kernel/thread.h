@@ -6,14 +6,14 @@
 namespace pghot {
 
 // CPUs that our threads may use.
-struct CpuMask {
+struct ThreadCpus {
     cpu_set_t set{};
     bool known = false;
 };
 
 // The calling thread's CPU mask.
-CpuMask current_cpu_mask();
-void set_cpu_mask(const CpuMask& mask);
+ThreadCpus current_cpu_mask();
+void set_cpu_mask(const ThreadCpus& mask);
 void set_thread_name(const char* name);    // at most 15 bytes
 
 // Starts a detached thread with every signal blocked from its first instruction on, so that no signal of the program

@@ -58,13 +58,13 @@ inline constexpr std::array kIdentities{
                                                                c[Counter::pages_by_chunk_rule] +
                                                                c[Counter::pages_by_huge_rule];
              }},
-    Identity{"pgpromote_candidate = success + at target + absent + stale + expired + fail + dropped",
+    Identity{"pgpromote_candidate = success + at target + absent + stale + expired + fail + dropped + observed",
              IdentityScope::kAfterStop,
              [](const CounterValues& c) {
                  return c[Counter::pgpromote_candidate] == c[Counter::pgpromote_success] + c[Counter::pages_at_target] +
                                                                c[Counter::pages_absent] + c[Counter::pages_stale] +
                                                                c[Counter::pages_expired] + c[Counter::pgpromote_fail] +
-                                                               c[Counter::plans_dropped];
+                                                               c[Counter::plans_dropped] + c[Counter::pages_observed];
              }},
     Identity{"pgpromote_fail = busy + nomem + access + fault + other", IdentityScope::kAlways,
              [](const CounterValues& c) {

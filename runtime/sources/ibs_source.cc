@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/sources/ibs_source.h"
 
+#include <fmt/compile.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -40,6 +42,28 @@ Status probe_ibs(FileSystem& files, IbsPmu& out) {
     out.l3missonly = exists(files, "/sys/bus/event_source/devices/ibs_op/format/l3missonly");
     out.swfilt = exists(files, "/sys/bus/event_source/devices/ibs_op/format/swfilt");
     return {};
+}
+
+void explain_ibs_refusal(FileSystem& files, int error, bool swfilt, std::span<char> text) {
+    const size_t used = strnlen(text.data(), text.size());
+    char* const end = text.data() + used;
+    const size_t room = text.size() - used - 1;
+    char buffer[32];
+    const std::string_view paranoid = files.first_line("/proc/sys/kernel/perf_event_paranoid", buffer);
+    const std::string_view wanted = swfilt ? "2" : "1";
+    char* after = end;
+    if (error == EACCES || error == EPERM)
+        after =
+            fmt::format_to_n(end, room,
+                             FMT_COMPILE(" (kernel.perf_event_paranoid is {}; sampling without privilege needs {} or "
+                                         "lower, or CAP_PERFMON)"),
+                             paranoid, wanted)
+                .out;
+    if (error == EMFILE)
+        after = fmt::format_to_n(end, room, FMT_COMPILE(" (the limit of open files, ulimit -n, is too low)")).out;
+    if (error == EINVAL)
+        after = fmt::format_to_n(end, room, FMT_COMPILE(" (sampling single threads needs Linux 6.2 or later)")).out;
+    *after = '\0';
 }
 
 PerfEventSettings ibs_event(const IbsPmu& pmu, const IbsSettings& settings) {

@@ -21,6 +21,9 @@ struct IbsPmu {
 // ENOENT: this machine or kernel has no IBS (virtual machines have none).
 Status probe_ibs(FileSystem& files, IbsPmu& out);
 
+// Appends to `text` (zero-terminated) what a person can do about a refused perf_event_open.
+void explain_ibs_refusal(FileSystem& files, int error, bool swfilt, std::span<char> text);
+
 struct IbsSettings {
     uint64_t period = 10000;    // dispatched ops between tagged ops
     bool l3missonly = true;

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of the library in a process: what happens when it is loaded, when the process has grown, in a forked child
+// and at exit. Everything else is elsewhere; here the parts meet.
+//
+//   load ── one memory node, or mode off ──────────────> idle
+//        └─ armed ── grown past PGHOT_START_MIN ──> engine ── exit: stop, report
+//                 fork: the child is armed anew
+#include <link.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fmt/compile.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+
+#include "allocator/errno_guard.h"
+#include "allocator/placement.h"
+#include "allocator/start_trigger.h"
+#include "preload/machine_thread.h"
+#include "runtime/base/heap.h"
+#include "runtime/config/file_name.h"
+#include "runtime/config/tunables.h"
+#include "runtime/engine/engine.h"
+#include "runtime/kernel/memory.h"
+#include "runtime/kernel/output_file.h"
+#include "runtime/kernel/process.h"
+#include "runtime/kernel/syscalls.h"
+#include "runtime/kernel/topology.h"
+
+namespace pghot {
+namespace {
+
+constexpr uint64_t kStopDeadlineNs = 2 * kNsPerSecond;
+constexpr uint64_t kChildQuietNs = kNsPerSecond;    // most children exec at once; they need no engine
+constexpr uint32_t kPollsPerSizeCheck = 16;         // a poll comes every 64 KiB of allocation, a check costs 0.3 us
+
+// What start-up knows. Written by the loading thread before `armed` is set and by a forked child's only thread; the
+// engine pointer by whoever wins the start.
+struct Process {
+    EngineSettings settings;
+    std::atomic<EngineShared*> engine{nullptr};
+    std::atomic<uint32_t> polls{0};
+    uint64_t peak_rss_at_load = 0;    // exec keeps the peak of the program before
+    TimeNs not_before{};
+    EngineState idle_state = EngineState::kNotStarted;
+    const char* idle_reason = "the process stayed below PGHOT_START_MIN";
+    bool forked = false;
+    bool report_on_stderr = false;
+};
+constinit Process process;
+
+void say(std::string_view line) {
+    char text[Warnings::kLineBytes + 16];
+    const auto end = fmt::format_to_n(text, sizeof text, FMT_COMPILE("pghot: {}\n"), line);
+    const size_t length = std::min(end.size, sizeof text);
+    if (write(STDERR_FILENO, text, length) < 0) return;    // closed or full: nobody listens
+}
+
+void say_warnings(const Warnings& warnings) {
+    for (size_t i = 0; i < warnings.size(); ++i) say(warnings[i]);
+    if (warnings.left_out() > 0) say("more settings of PGHOT_ cannot be used");
+}
+
+// Fills `out` with the file name that `pattern` means in this process.
+void expand(const PathText& pattern, PathText& out) {
+    if (pattern.empty()) return;
+    utsname host{};
+    uname(&host);
+    char storage[sizeof pattern.data];
+    const FileNameParts parts{sys::process_id(), mpi_rank(environ), host.nodename};
+    if (!out.assign(expand_file_name(pattern.view(), parts, storage))) out = {};
+}
+
+void name_files() {
+    process.settings.report_file = {};
+    process.settings.record_file = {};
+    process.report_on_stderr = process.settings.tunables.report.view() == "stderr";
+    if (!process.report_on_stderr) expand(process.settings.tunables.report, process.settings.report_file);
+    expand(process.settings.tunables.record, process.settings.record_file);
+}
+
+ThreadCpus engine_cpus(const Tunables& tunables) {
+    if (tunables.cpus.empty()) return current_cpu_mask();
+    ThreadCpus cpus;
+    cpus.known = true;
+    CPU_ZERO(&cpus.set);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+        if (tunables.cpus.contains(cpu)) CPU_SET(cpu, &cpus.set);
+    return cpus;
+}
+
+// Writable memory that the program brings along: static arrays, COMMON blocks. Known without any system call.
+uint64_t static_data_bytes() {
+    const auto* header = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
+    uint64_t bytes = 0;
+    for (unsigned long i = 0; header != nullptr && i < getauxval(AT_PHNUM); ++i)
+        if (header[i].p_type == PT_LOAD && (header[i].p_flags & PF_W) != 0) bytes += header[i].p_memsz;
+    return bytes;
+}
+
+void start() {
+    if (!start_signal.armed.exchange(false, std::memory_order_acq_rel)) return;
+    process.engine.store(start_engine(process.settings), std::memory_order_release);
+}
+
+bool has_grown() {
+    const uint64_t wanted = process.settings.tunables.start_min_bytes;
+    if (start_signal.mapped_bytes.load(std::memory_order_relaxed) >= wanted) return true;
+    const uint32_t polls = process.polls.fetch_add(1, std::memory_order_relaxed);
+    if (polls % kPollsPerSizeCheck != 0) return false;
+    const uint64_t peak = sys::peak_rss_bytes();
+    return peak >= wanted && peak > process.peak_rss_at_load;
+}
+
+// From jemalloc's event of a program thread, no lock held.
+void poll() {
+    if (!has_grown()) return;
+    if (process.not_before.ns != 0 && sys::now() < process.not_before) return;
+    start();
+}
+
+void stay_idle(EngineState state, const char* reason) {
+    process.idle_state = state;
+    process.idle_reason = reason;
+}
+
+void arm() {
+    uint64_t allowed = 0;
+    if (const long refused = sys::allowed_nodes(allowed); refused != 0)
+        return stay_idle(EngineState::kFailed, "get_mempolicy is refused here (a container's seccomp profile?)");
+    if (std::popcount(allowed) < 2)
+        return stay_idle(EngineState::kNoLowerTier, "this process may use one memory node only");
+    process.peak_rss_at_load = sys::peak_rss_bytes();
+    process.settings.cpus = engine_cpus(process.settings.tunables);
+    start_signal.poll = poll;
+    start_signal.armed.store(true, std::memory_order_release);    // pairs with the trigger's acquire
+}
+
+// Bit masks of the DRAM nodes and of the lower tier, for PGHOT_PLACEMENT. Reads sysfs, so on a thread with its own
+// descriptor table.
+void tell_placement_nodes(void*) {
+    const AnonymousMemory memory(sizeof(Topology));
+    uint64_t allowed = 0;
+    if (!memory || sys::allowed_nodes(allowed) != 0) return;
+    Topology& topology = *new (memory.bytes().data()) Topology();
+    const Tunables& tunables = process.settings.tunables;
+    KernelFiles files;
+    read_topology(files, allowed, {tunables.lower_nodes.words[0], tunables.top_nodes.words[0]}, topology);
+    uint64_t top = 0, lower = 0;
+    for (int16_t node = 0; node < topology.node_count; ++node) {
+        if (topology.is_top(NodeId{node})) top |= 1ull << node;
+        if (topology.is_lower(NodeId{node}) && (allowed >> node & 1) != 0) lower |= 1ull << node;
+    }
+    set_placement_nodes(top, lower);
+}
+
+void say_placement_problem() {
+    char storage[Warnings::kLineBytes];
+    const std::string_view problem = placement_problem(storage);
+    if (!problem.empty()) say(problem);
+}
+
+void after_fork_in_child() {
+    note_own_process();
+    process.forked = true;
+    process.polls.store(0, std::memory_order_relaxed);
+    const bool was_running = process.engine.exchange(nullptr, std::memory_order_relaxed) != nullptr;
+    const bool was_armed = start_signal.armed.load(std::memory_order_relaxed);
+    if (!was_running && !was_armed) return;
+    process.not_before = sys::now() + kChildQuietNs;
+    name_files();    // %p is another one
+    start_signal.armed.store(true, std::memory_order_release);
+}
+
+// --- exit ---
+
+// The report of a process that never had an engine. A file that exists is another process's and says more: a shell
+// that outlives the program it ran must not write over that program's report.
+void write_idle_report_file(void*) {
+    OutputFile file;
+    if (file.open(process.settings.report_file.c_str(), OutputFile::Existing::kKeep) != 0) return;
+    const auto sink = [&file](std::span<const char> bytes) { return file.write(bytes); };
+    write_idle_report(process.settings, process.idle_reason, process.idle_state, sink);
+}
+
+void report_idle() {
+    if (process.forked) return;
+    if (!process.settings.report_file.empty()) on_machine_thread(write_idle_report_file, nullptr);
+    if (!process.report_on_stderr) return;
+    const auto sink = [](std::span<const char> bytes) {
+        return write(STDERR_FILENO, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    };
+    write_idle_report(process.settings, process.idle_reason, process.idle_state, sink);
+}
+
+// A lower tier is there, the user set something, and nothing could be sampled: that deserves its line.
+void say_why_not(const EngineShared& engine) {
+    const Statistics& statistics = *engine.statistics;
+    const auto state = static_cast<EngineState>(statistics.state.load(std::memory_order_acquire));
+    if (state != EngineState::kNoSource && state != EngineState::kFailed) return;
+    if (process.settings.tunables.set_by_user != 0) say(statistics.source_reason);
+}
+
+void end_engine(EngineShared& engine) {
+    stop_engine(engine, kStopDeadlineNs);
+    say_why_not(engine);
+    if (!process.report_on_stderr) return;
+    const auto sink = [](std::span<const char> bytes) {
+        return write(STDERR_FILENO, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    };
+    write_engine_report(engine, sink);
+}
+
+__attribute__((constructor)) void load() {
+    const ErrnoGuard errno_guard;
+    note_own_process();
+    Warnings warnings;
+    process.settings.tunables = read_tunables(environ, getauxval(AT_SECURE) != 0, warnings);
+    say_warnings(warnings);
+    name_files();
+    if (placement_needs_nodes()) on_machine_thread(tell_placement_nodes, nullptr);
+    say_placement_problem();
+    const Tunables& tunables = process.settings.tunables;
+    if (tunables.mode == Mode::kOff) return stay_idle(EngineState::kNotStarted, "PGHOT_MODE is off");
+    pthread_atfork(nullptr, nullptr, after_fork_in_child);
+    arm();
+    if (static_data_bytes() >= tunables.start_min_bytes) start();
+}
+
+__attribute__((destructor)) void unload() {
+    const ErrnoGuard errno_guard;
+    if (!is_own_process()) return;    // a vfork child that calls exit
+    start_signal.armed.store(false, std::memory_order_relaxed);
+    EngineShared* engine = process.engine.load(std::memory_order_acquire);
+    if (engine != nullptr)
+        end_engine(*engine);
+    else
+        report_idle();
+}
+
+}    // namespace
+}    // namespace pghot

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/engine.h"
+
+#include <cstring>
+#include <new>
+
+#include "runtime/engine/mover.h"
+#include "runtime/engine/sampler.h"
+#include "runtime/kernel/memory.h"
+
+namespace pghot {
+namespace {
+
+// An object in memory of its own that is never given back: the engine's threads use it until the process ends. Null
+// when the kernel gives no memory.
+template <typename T, typename... Arguments>
+T* make_leaked(Arguments&... arguments) {
+    static_assert(alignof(T) <= kPageBytes);
+    void* at = AnonymousMemory(sizeof(T)).release();
+    return at == nullptr ? nullptr : new (at) T(arguments...);
+}
+
+bool is_active(EngineState state) { return state == EngineState::kRunning || state == EngineState::kObserving; }
+
+void* sampler_main(void* argument) {
+    auto& shared = *static_cast<EngineShared*>(argument);
+    shared.own_tids[1] = sys::thread_id();
+    set_thread_name("pghot-sampler");
+    auto* sampler = make_leaked<Sampler>(shared);
+    const EngineState state = sampler == nullptr ? EngineState::kFailed : sampler->set_up();
+    if (!is_active(state)) shared.stop.raise();
+    shared.ready.raise();
+    if (is_active(state)) sampler->run();
+    if (sampler != nullptr) sampler->finish();
+    shared.sampler_ended.raise();
+    return nullptr;
+}
+
+void* mover_main(void* argument) {
+    auto& shared = *static_cast<EngineShared*>(argument);
+    shared.own_tids[0] = sys::thread_id();
+    set_thread_name("pghot-mover");
+    set_cpu_mask(shared.settings.cpus);
+    sys::policy_of_thread(shared.thread_policy);    // inherited from the program thread that started us
+    if (start_detached_thread(sampler_main, &shared) != 0) {
+        shared.stop.raise();
+        shared.sampler_ended.raise();
+    }
+    while (!shared.ready.raised() && !shared.sampler_ended.raised()) shared.ready.wait(0, kNsPerSecond);
+    if (!shared.stopping()) {
+        auto* mover = make_leaked<MoverLoop>(shared);
+        if (mover != nullptr) mover->run();
+    }
+    shared.mover_ended.raise();
+    // The last thread of a process whose main has left runs exit(): that must be this one, see
+    // Sampler::program_is_gone.
+    while (!shared.sampler_ended.raised()) shared.sampler_ended.wait(0, kNsPerSecond);
+    return nullptr;
+}
+
+bool wait_for(const Signal& signal, TimeNs limit) {
+    while (!signal.raised()) {
+        const TimeNs now = sys::now();
+        if (now >= limit) return false;
+        signal.wait(0, static_cast<uint64_t>(limit - now));
+    }
+    return true;
+}
+
+}    // namespace
+
+EngineShared* start_engine(const EngineSettings& settings) {
+    auto* shared = make_leaked<EngineShared>();
+    if (shared == nullptr) return nullptr;
+    shared->settings = settings;
+    if (start_detached_thread(mover_main, shared) == 0) return shared;
+    return nullptr;    // 600 KiB of untouched address space stay behind
+}
+
+bool stop_engine(EngineShared& engine, uint64_t deadline_ns) {
+    const TimeNs limit = sys::now() + deadline_ns;
+    engine.stop.raise();
+    engine.plans_waiting.raise();
+    return wait_for(engine.mover_ended, limit) && wait_for(engine.sampler_ended, limit);
+}
+
+namespace {
+
+std::string_view mode_text(Mode mode) {
+    switch (mode) {
+        case Mode::kOff:
+            return "off";
+        case Mode::kObserve:
+            return "observe";
+        case Mode::kOn:
+            break;
+    }
+    return "on";
+}
+
+bool report(const Statistics& statistics, const Topology& topology, const Tunables& tunables, JsonSink sink) {
+    const auto each_tunable = [&](FunctionRef<void(const ReportedTunable&)> use) {
+        char storage[kTunableTextBytes];
+        for (size_t i = 0; i < kTunables.size(); ++i) {
+            const bool set = (tunables.set_by_user >> i & 1) != 0;
+            use(ReportedTunable{kTunables[i].name, tunable_text(tunables, i, storage), kTunables[i].domain.unit, set});
+        }
+    };
+    return write_report({statistics, topology, PGHOT_VERSION, mode_text(tunables.mode), each_tunable}, sink);
+}
+
+}    // namespace
+
+bool write_engine_report(const EngineShared& engine, JsonSink sink) {
+    return report(*engine.statistics, engine.topology, engine.settings.tunables, sink);
+}
+
+bool write_idle_report(const EngineSettings& settings, const char* reason, EngineState state, JsonSink sink) {
+    // The statistics page alone is 45 KiB: too much for the stack of a thread that happens to call exit.
+    struct Page {
+        Statistics statistics;
+        Topology topology;
+    };
+    const AnonymousMemory memory(sizeof(Page));
+    if (!memory) return false;
+    Page& page = *new (memory.bytes().data()) Page();
+    page.statistics.pid = sys::process_id();
+    page.statistics.state.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
+    strncpy(page.statistics.source_reason, reason, sizeof page.statistics.source_reason - 1);
+    return report(page.statistics, page.topology, settings.tunables, sink);
+}
+
+}    // namespace pghot

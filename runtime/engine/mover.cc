@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/mover.h"
+
+#include <algorithm>
+
+#include "runtime/base/heap.h"
+#include "runtime/engine/movable_memory.h"
+
+namespace pghot {
+namespace {
+
+// What stays free on a DRAM node: a 64th of it, at least two batches. The kernel's low watermark is about a thousandth
+// of a node; below it every allocation of the program would wake kswapd.
+uint64_t headroom_of(const Node& node) {
+    return std::max(node.total_bytes / 64, 2 * uint64_t{kMaxBatchPages} * kPageBytes);
+}
+
+}    // namespace
+
+long KernelMoveWorld::move_pages(std::span<void* const> pages, const int* targets, int* statuses) {
+    return sys::move_pages(pages, targets, statuses);
+}
+
+uint64_t KernelMoveWorld::targets_of(uintptr_t address) {
+    return promotion_targets_at(address, shared_.settings.tunables.scope, shared_.thread_policy, shared_.topology);
+}
+
+uint32_t KernelMoveWorld::generation_of(uintptr_t address) {
+    return heap_lookup == nullptr ? 0 : heap_lookup(address).generation;
+}
+
+uint64_t KernelMoveWorld::room_on(NodeId node) {
+    const uint32_t round = shared_.free_round.load(std::memory_order_acquire);    // pairs with the sampler's release
+    if (round != round_) moved_since_.fill(0);
+    round_ = round;
+    const auto index = static_cast<unsigned>(node.value);
+    const uint64_t free = shared_.free_bytes[index].load(std::memory_order_relaxed);
+    const uint64_t taken = moved_since_[index] + headroom_of(shared_.topology[node]);
+    return free > taken ? free - taken : 0;
+}
+
+void KernelMoveWorld::moved_to(NodeId node, uint64_t bytes) {
+    moved_since_[static_cast<unsigned>(node.value)] += bytes;
+}
+
+MoverLoop::MoverLoop(EngineShared& shared)
+    : shared_(shared),
+      counters_(shared.statistics->counters),
+      world_(shared),
+      batch_(shared.topology, world_, counters_),
+      budget_(budget_word_, shared.settings.tunables.rate_limit_mbps,
+              uint64_t{shared.settings.tunables.migrate_batch} * kPageBytes) {}
+
+void MoverLoop::run() {
+    const uint64_t sleep_ns = uint64_t{shared_.settings.tunables.migrate_sleep_ms} * kNsPerMs;
+    while (!shared_.stopping()) {
+        const uint32_t seen = shared_.plans_waiting.value();
+        Move move;
+        while (!shared_.stopping() && shared_.plans.pop(move)) take(move);
+        if (!batch_.empty()) run_batch();
+        counters_.set(Counter::mover_cpu_ns, sys::thread_cpu_ns());
+        if (shared_.plans.size() == 0) shared_.plans_waiting.wait(seen, sleep_ns);
+    }
+    drop_queue();
+    counters_.set(Counter::mover_cpu_ns, sys::thread_cpu_ns());
+}
+
+void MoverLoop::take(const Move& move) {
+    const auto send = [this](const MoveOutcome& outcome) { report(outcome); };
+    while (!batch_.add(move, send)) run_batch();
+    if (batch_.folios() >= shared_.settings.tunables.migrate_batch) run_batch();
+}
+
+void MoverLoop::run_batch() {
+    const auto send = [this](const MoveOutcome& outcome) { report(outcome); };
+    const uint64_t before = counters_.get(Counter::promoted_bytes);
+    if (wait_for_budget(batch_.bytes()))
+        batch_.execute(send);
+    else
+        batch_.drop(send);
+    world_.moved_to(batch_.target(), counters_.get(Counter::promoted_bytes) - before);
+}
+
+// False when the engine stopped meanwhile.
+bool MoverLoop::wait_for_budget(uint64_t bytes) {
+    const TimeNs start = sys::now();
+    TimeNs now = start;
+    while (!shared_.stopping()) {
+        const BudgetAnswer answer = budget_.take(bytes, now);
+        if (answer.granted) {
+            counters_.add(Counter::budget_wait_ns, static_cast<uint64_t>(now - start));
+            return true;
+        }
+        shared_.stop.wait(0, static_cast<uint64_t>(answer.retry_at - now));
+        now = sys::now();
+    }
+    return false;
+}
+
+void MoverLoop::report(const MoveOutcome& outcome) {
+    // The sampler empties the queue at every drain; while it does not, moving on would only hide outcomes from it.
+    while (!shared_.outcomes.push(outcome)) {
+        if (shared_.stopping()) return;    // counted already; nobody plans any more
+        shared_.stop.wait(0, kNsPerMs);
+    }
+}
+
+void MoverLoop::drop_queue() {
+    const auto ignore = [](const MoveOutcome&) {};
+    batch_.drop(ignore);
+    Move move;
+    while (shared_.plans.pop(move)) counters_.add(Counter::pages_expired, move.pages);
+}
+
+}    // namespace pghot

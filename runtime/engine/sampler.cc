@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/sampler.h"
+
+#include <fmt/compile.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "runtime/engine/engine.h"
+#include "runtime/kernel/process.h"
+#include "runtime/kernel/text.h"
+#include "runtime/kernel/topology.h"
+
+namespace pghot {
+namespace {
+
+constexpr size_t kRanges = 65536;    // vm.max_map_count's default; 24 bytes each, touched as needed
+constexpr uint64_t kHouseNs = 100 * kNsPerMs;
+constexpr uint64_t kMoverEndNs = 500 * kNsPerMs;
+constexpr size_t kPlansPerRound = 256;
+
+uint64_t mask_of(const NodeMask& nodes) { return nodes.words[0]; }
+
+PolicyParameters policy_parameters(const Tunables& tunables) {
+    PolicyParameters parameters;
+    parameters.freq_window_ms = tunables.freq_window_ms;
+    parameters.freq_threshold = static_cast<uint8_t>(tunables.freq_threshold);
+    parameters.batch_pages = tunables.migrate_batch;
+    parameters.fixed_target = tunables.target_nid.node;
+    switch (tunables.target_nid.kind) {
+        case Target::Kind::kCaller:
+            parameters.target = TargetMode::kCaller;
+            break;
+        case Target::Kind::kAlternate:
+            parameters.target = TargetMode::kAlternate;
+            break;
+        case Target::Kind::kNode:
+            parameters.target = TargetMode::kFixed;
+            break;
+    }
+    return parameters;
+}
+
+Counter level_counter(ServedBy served_by) {
+    switch (served_by) {
+        case ServedBy::kCache:
+            return Counter::hwhint_cache_accesses;
+        case ServedBy::kDram:
+            return Counter::hwhint_dram_accesses;
+        case ServedBy::kExtMem:
+            return Counter::hwhint_extmem_accesses;
+        case ServedBy::kNoLevel:
+            break;
+    }
+    return Counter::hwhint_nolevel_accesses;
+}
+
+Counter rule_counter(MoveRule rule) {
+    switch (rule) {
+        case MoveRule::kChunk:
+            return Counter::pages_by_chunk_rule;
+        case MoveRule::kHuge:
+            return Counter::pages_by_huge_rule;
+        case MoveRule::kPage:
+            break;
+    }
+    return Counter::pages_by_page_rule;
+}
+
+SecondRow read_totals(const Counters& counters, TimeNs now) {
+    SecondRow row;
+    row.time_ns = now.ns;
+    row.samples = counters.get(Counter::hwhint_total_events);
+    row.useful = counters.get(Counter::hwhint_useful_events);
+    row.extmem = counters.get(Counter::hwhint_extmem_accesses);
+    row.lost = counters.get(Counter::lost_samples);
+    row.promoted_pages = counters.get(Counter::pgpromote_success);
+    row.promoted_bytes = counters.get(Counter::promoted_bytes);
+    row.move_calls = counters.get(Counter::move_calls);
+    row.sampler_cpu_ns = counters.get(Counter::sampler_cpu_ns);
+    row.mover_cpu_ns = counters.get(Counter::mover_cpu_ns);
+    return row;
+}
+
+SecondRow difference(const SecondRow& now, const SecondRow& before) {
+    return SecondRow{now.time_ns,
+                     now.samples - before.samples,
+                     now.useful - before.useful,
+                     now.extmem - before.extmem,
+                     now.lost - before.lost,
+                     now.promoted_pages - before.promoted_pages,
+                     now.promoted_bytes - before.promoted_bytes,
+                     now.move_calls - before.move_calls,
+                     now.sampler_cpu_ns - before.sampler_cpu_ns,
+                     now.mover_cpu_ns - before.mover_cpu_ns};
+}
+
+}    // namespace
+
+Sampler::Sampler(EngineShared& shared) : shared_(shared) {}
+
+EngineState Sampler::set_up() {
+    const int refused = own_descriptors();
+    if (refused != 0)
+        return give_up(EngineState::kFailed, {"close_range with CLOSE_RANGE_UNSHARE (Linux 5.9)", -refused});
+    open_statistics();
+    if (!read_machine()) return give_up(EngineState::kNoLowerTier, {"no node is slower than the nodes with CPUs", 0});
+    if (!make_tables()) return give_up(EngineState::kFailed, {"memory for the tables", ENOMEM});
+    if (!choose_source()) return give_up(EngineState::kNoSource, {nullptr, 0});
+    const EngineState state = observing() ? EngineState::kObserving : EngineState::kRunning;
+    shared_.statistics->state.store(static_cast<uint32_t>(state), std::memory_order_release);
+    return state;
+}
+
+EngineState Sampler::give_up(EngineState state, Status status) {
+    if (status.what != nullptr) say_reason(status);
+    shared_.statistics->state.store(static_cast<uint32_t>(state), std::memory_order_release);
+    return state;
+}
+
+void Sampler::say_reason(const Status& status) {
+    auto& text = shared_.statistics->source_reason;
+    const std::string_view what(status.what);
+    auto end = status.error == 0
+                   ? fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{}"), what).out
+                   : fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{}: {}"), what, error_name(status.error)).out;
+    *end = '\0';
+}
+
+// The first act: from here on nothing of ours can meet a descriptor of the program, or the reverse.
+int Sampler::own_descriptors() {
+    const int refused = sys::close_all_and_unshare_descriptors();
+    if (refused == 0) take_standard_descriptors();
+    return refused;
+}
+
+void Sampler::open_statistics() {
+    void* mapped = map_memfd("pghot-statistics", sizeof(Statistics));
+    if (mapped != nullptr) shared_.statistics = new (mapped) Statistics();
+    Statistics& statistics = *shared_.statistics;
+    std::memcpy(statistics.magic, kStatisticsMagic, sizeof statistics.magic);
+    statistics.bytes = sizeof(Statistics);
+    statistics.pid = sys::process_id();
+    statistics.started_ns = sys::now().ns;
+    read_command(files_, statistics.command);
+}
+
+bool Sampler::read_machine() {
+    const Tunables& tunables = shared_.settings.tunables;
+    uint64_t allowed = 0;
+    if (sys::allowed_nodes(allowed) != 0) return false;
+    read_topology(files_, allowed, {mask_of(tunables.lower_nodes), mask_of(tunables.top_nodes)}, shared_.topology);
+    return shared_.topology.has_lower_tier();
+}
+
+bool Sampler::make_tables() {
+    const Tunables& tunables = shared_.settings.tunables;
+    heat_memory_ = AnonymousMemory(tunables.heat_mem_bytes);
+    range_memory_ = AnonymousMemory(kRanges * sizeof(AddressRange));
+    ring_memory_ = AnonymousMemory(tunables.rings * sizeof(IbsRing));
+    if (!heat_memory_ || !range_memory_ || !ring_memory_) return false;
+    memory_.emplace(files_, shared_.topology, tunables.scope, shared_.thread_policy,
+                    range_memory_.as<AddressRange>(kRanges));
+    policy_.emplace(shared_.topology, policy_parameters(tunables), heat_memory_.bytes());
+    return true;
+}
+
+bool Sampler::choose_source() {
+    say_reason({"no source is asked for", 0});
+    for (const SourceKind kind : shared_.settings.tunables.sources.view())
+        if (try_source(kind)) return true;
+    return false;
+}
+
+bool Sampler::try_source(SourceKind kind) {
+    const Tunables& tunables = shared_.settings.tunables;
+    if (kind != SourceKind::kIbs) return false;
+    IbsPmu pmu;
+    if (const Status probed = probe_ibs(files_, pmu); !probed.ok()) {
+        say_reason(probed);
+        return false;
+    }
+    std::span<IbsRing> rings = ring_memory_.as<IbsRing>(tunables.rings);
+    for (IbsRing& ring : rings) new (&ring) IbsRing();
+    ibs_.emplace(files_, shared_.topology, counters(), rings, shared_.own_tids,
+                 ibs_event(pmu, {tunables.ibs_period, tunables.ibs_l3missonly}));
+    if (const Status started = ibs_->start(sys::now()); !started.ok()) {
+        say_reason(started);
+        explain_ibs_refusal(files_, started.error, pmu.swfilt, shared_.statistics->source_reason);
+        return false;
+    }
+    source_ = &*ibs_;
+    shared_.statistics->source = SourceKind::kIbs;
+    say_reason({pmu.swfilt ? "ibs_op, user accesses only (swfilt)" : "ibs_op, without swfilt", 0});
+    return true;
+}
+
+void Sampler::run() {
+    next_second_ = sys::now() + kNsPerSecond;
+    totals_ = read_totals(counters(), sys::now());
+    while (!shared_.stopping()) {
+        const TimeNs now = sys::now();
+        memory_->refresh(now);
+        const bool samples_came = drain(now);
+        take_outcomes();
+        plan(now);
+        keep_house(now);
+        shared_.stop.wait(0, pace_.next(fullest_, samples_came));
+    }
+}
+
+bool Sampler::drain(TimeNs now) {
+    const uint64_t before = counters().get(Counter::hwhint_total_events);
+    fullest_ = source_->drain(now, [this](const Sample& sample) { use(sample); });
+    return counters().get(Counter::hwhint_total_events) != before;
+}
+
+void Sampler::use(const Sample& sample) {
+    if (!memory_->may_move(sample.address)) return counters().add(Counter::hwhint_dropped_events);
+    counters().add(Counter::hwhint_useful_events);
+    counters().add(level_counter(sample.served_by));
+    if (memory_->was_reused(sample.address)) {
+        const uintptr_t chunk = chunk_of(sample.address);
+        policy_->forget(chunk, chunk + kChunkBytes);
+    }
+    if (!policy_->record(sample)) return;
+    counters().add(Counter::pghot_recorded_accesses);
+    counters().add(sample.origin == SampleOrigin::kIbs ? Counter::pghot_recorded_hwhints
+                                                       : Counter::pghot_recorded_hintfaults);
+}
+
+void Sampler::take_outcomes() {
+    MoveOutcome outcome;
+    while (shared_.outcomes.pop(outcome)) policy_->report(outcome);
+}
+
+void Sampler::plan(TimeNs now) {
+    std::array<Move, kPlansPerRound> moves;
+    const size_t room = std::min(shared_.plans.free_slots(), moves.size());
+    const size_t planned = policy_->plan(now, std::span(moves).first(room));
+    if (planned == 0) return;
+    read_free_memory(now);
+    for (const Move& move : std::span(moves).first(planned)) {
+        memory_->clip(
+            move, [this](const Move& part) { send(part); },
+            [this](const MoveOutcome& outcome) { policy_->report(outcome); });
+    }
+    shared_.plans_waiting.raise();
+}
+
+void Sampler::send(const Move& move) {
+    counters().add(Counter::pgpromote_candidate, move.pages);
+    counters().add(rule_counter(move.rule), move.pages);
+    PageOutcome outcome = PageOutcome::kNotTried;
+    if (observing()) {
+        counters().add(Counter::pages_observed, move.pages);
+        outcome = PageOutcome::kRefused;    // planned once, counted once
+    } else if (shared_.plans.push(move)) {
+        return;
+    } else {
+        counters().add(Counter::plans_dropped, move.pages);
+    }
+    policy_->report(MoveOutcome{move.address, move.pages, outcome, kNoNode, move.planned});
+}
+
+void Sampler::read_free_memory(TimeNs now) {
+    if (now < next_free_read_) return;
+    next_free_read_ = now + kHouseNs;
+    for (int16_t node = 0; node < shared_.topology.node_count; ++node) {
+        if (!shared_.topology.is_top(NodeId{node})) continue;
+        shared_.free_bytes[static_cast<unsigned>(node)].store(node_free_bytes(files_, NodeId{node}),
+                                                              std::memory_order_relaxed);
+    }
+    shared_.free_round.fetch_add(1, std::memory_order_release);    // pairs with the mover's acquire
+}
+
+void Sampler::keep_house(TimeNs now) {
+    if (now < next_house_) return;
+    next_house_ = now + kHouseNs;
+    source_->refresh(now);
+    if (now >= next_second_) end_second(now);
+    if (program_is_gone()) shared_.stop.raise();
+}
+
+void Sampler::end_second(TimeNs now) {
+    next_second_ = now + kNsPerSecond;
+    Statistics& statistics = *shared_.statistics;
+    counters().set(Counter::sampler_cpu_ns, sys::thread_cpu_ns());
+    counters().set(Counter::snapshots, memory_->refreshes());
+    counters().set(Counter::heat_evictions, policy_->evictions());
+    const SecondRow totals = read_totals(counters(), now);
+    const uint64_t row = statistics.rows.load(std::memory_order_relaxed);
+    statistics.second[row % kSecondRows] = difference(totals, totals_);
+    totals_ = totals;
+    statistics.updated_ns.store(now.ns, std::memory_order_relaxed);
+    statistics.rows.store(row + 1, std::memory_order_release);
+}
+
+// When main has left by pthread_exit, the process lives as long as any thread, ours included: after the program's last
+// thread we must go too. The C library then runs exit() in the last of ours, the mover, which still has the program's
+// descriptors.
+bool Sampler::program_is_gone() {
+    unsigned others = 0;
+    files_.list("/proc/self/task", [&](std::string_view name) {
+        int tid = 0;
+        if (take_number(name, tid) && tid != shared_.own_tids[0] && tid != shared_.own_tids[1]) ++others;
+    });
+    if (others > 1) return false;
+    char buffer[512];
+    const std::string_view stat = files_.first_line("/proc/self/stat", buffer);
+    const size_t paren = stat.rfind(')');
+    return paren != std::string_view::npos && stat.substr(paren).starts_with(") Z");
+}
+
+void Sampler::finish() {
+    if (source_ != nullptr) drain(sys::now());
+    const TimeNs limit = sys::now() + kMoverEndNs;
+    while (!shared_.mover_ended.raised() && sys::now() < limit) {
+        if (policy_) take_outcomes();
+        shared_.mover_ended.wait(0, kNsPerMs);
+    }
+    if (source_ != nullptr) {
+        take_outcomes();
+        end_second(sys::now());
+        source_->stop();
+        shared_.statistics->state.store(static_cast<uint32_t>(EngineState::kStopped), std::memory_order_release);
+    }
+    write_report_file();
+}
+
+void Sampler::write_report_file() {
+    const PathText& path = shared_.settings.report_file;
+    if (path.empty()) return;
+    OutputFile file;
+    if (file.open(path.c_str(), OutputFile::Existing::kReplace) != 0) return;
+    const auto sink = [&file](std::span<const char> bytes) { return file.write(bytes); };
+    write_engine_report(shared_, sink);
+}
+
+}    // namespace pghot

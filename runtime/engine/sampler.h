@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "runtime/engine/drain_pace.h"
+#include "runtime/engine/movable_memory.h"
+#include "runtime/engine/shared.h"
+#include "runtime/kernel/memory.h"
+#include "runtime/kernel/output_file.h"
+#include "runtime/policy/promotion_policy.h"
+#include "runtime/sources/ibs_source.h"
+
+namespace pghot {
+
+// The loop of pghot-sampler: samples into the heat table, plans to the mover, counters and one-second rows into the
+// statistics page. Owns rings, tables, policy and snapshot. All its files are in its private descriptor table.
+// Large: lives in memory of its own, not on the stack.
+class Sampler {
+public:
+    explicit Sampler(EngineShared& shared);
+
+    // Everything up to the first drain. Afterwards the state in the statistics page says whether run() makes sense.
+    EngineState set_up();
+    // Returns when the engine stops, or when the program's last thread has ended.
+    void run();
+    // The last drain, the mover's last outcomes, the final row and the report file.
+    void finish();
+
+private:
+    int own_descriptors();
+    void open_statistics();
+    bool read_machine();
+    bool make_tables();
+    bool choose_source();
+    bool try_source(SourceKind kind);
+    EngineState give_up(EngineState state, Status status);
+    void say_reason(const Status& status);
+
+    bool drain(TimeNs now);
+    void use(const Sample& sample);
+    void take_outcomes();
+    void plan(TimeNs now);
+    void send(const Move& move);
+    void read_free_memory(TimeNs now);
+    void keep_house(TimeNs now);
+    void end_second(TimeNs now);
+    bool program_is_gone();
+    void write_report_file();
+
+    Counters& counters() { return shared_.statistics->counters; }
+    bool observing() const { return shared_.settings.tunables.mode == Mode::kObserve; }
+
+    EngineShared& shared_;
+    KernelFiles files_;
+    AnonymousMemory heat_memory_;
+    AnonymousMemory range_memory_;
+    AnonymousMemory ring_memory_;
+    std::optional<MovableMemory> memory_;
+    std::optional<PromotionPolicy> policy_;
+    std::optional<IbsSource> ibs_;
+    SampleSource* source_ = nullptr;
+    DrainPace pace_;
+    unsigned fullest_ = 0;
+    TimeNs next_house_{};
+    TimeNs next_second_{};
+    TimeNs next_free_read_{};
+    SecondRow totals_{};    // at the end of the last row
+};
+
+}    // namespace pghot

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "runtime/base/counters.h"
+#include "runtime/base/function_ref.h"
+#include "runtime/base/topology.h"
+#include "runtime/policy/move.h"
+
+namespace pghot {
+
+// What the mover needs of the world. In the library the kernel and the allocator's registry; in a test a table.
+class MoveWorld {
+public:
+    // As move_pages(2): 0, pages left behind, or -errno. `targets` null asks.
+    virtual long move_pages(std::span<void* const> pages, const int* targets, int* statuses) = 0;
+    // Nodes that the policy of the mapping at `address` lets its pages be promoted to; 0 when it must stay.
+    virtual uint64_t targets_of(uintptr_t address) = 0;
+    // Changes when the memory at `address` was unmapped, purged or reused (HeapExtent::generation).
+    virtual uint32_t generation_of(uintptr_t address) = 0;
+    // Bytes that may still be put on `node` with its headroom kept.
+    virtual uint64_t room_on(NodeId node) = 0;
+    virtual TimeNs now() = 0;
+
+protected:
+    ~MoveWorld() = default;
+};
+
+inline constexpr uint32_t kMaxBatchPages = 2048;    // 8 MiB of base pages
+
+// Moves pages in batches, in two steps so that the budget can be asked in between:
+//
+//   add(move)...  checks that the plan still holds, asks the kernel where the pages are, keeps those on the lower tier
+//   bytes()       what execute() would move: the caller takes that from the budget
+//   execute()     one moving call, a second for what a pinned page held up; every page gets its outcome
+//
+// One owner thread (pghot-mover). No allocation. Calls are few and large since each moving call costs an RCU grace
+// period and a drain of every CPU.
+class PageMover {
+public:
+    using Report = FunctionRef<void(const MoveOutcome&)>;
+
+    PageMover(const Topology& topology, MoveWorld& world, Counters& counters)
+        : topology_(topology), world_(world), counters_(counters) {}
+
+    bool empty() const { return count_ == 0; }
+    // Base pages in the batch; a huge page counts as 512.
+    uint32_t pages() const { return base_pages_; }
+    uint64_t bytes() const { return uint64_t{base_pages_} * kPageBytes; }
+    uint32_t folios() const { return count_; }
+    NodeId target() const { return target_; }
+
+    // False when `move` must wait for the next batch: another target, or no room left. An empty batch takes every move.
+    // Pages that need no move, or may not be moved, are reported at once.
+    bool add(const Move& move, Report report);
+    // Moves what was added; afterwards the batch is empty.
+    void execute(Report report);
+    // Gives the batch up: every page is reported as not tried, counted as expired. Afterwards the batch is empty.
+    void drop(Report report);
+
+private:
+    struct Entry {
+        uintptr_t address;
+        uint32_t generation;
+        uint16_t base_pages;    // 1, or 512 for a huge page
+        int16_t node;           // where it is, as far as known
+        PageOutcome outcome;
+        bool pending;
+    };
+
+    NodeId choose_target(const Move& move, uint64_t allowed);
+    void ask_and_add(const Move& move, Report report);
+    void refuse(const Move& move, PageOutcome outcome, Counter counter, Report report);
+    void fail(Entry& entry, PageOutcome outcome, Counter part);
+    void drop_stale();
+    uint32_t gather_pending();
+    long move_pending(uint32_t arguments);
+    void ask_again(uint32_t arguments);
+    void settle(Entry& entry, int status);
+    void give_up_pending(long result);
+    void report_all(Report report);
+
+    const Topology& topology_;
+    MoveWorld& world_;
+    Counters& counters_;
+    NodeId target_{};
+    uint32_t count_ = 0;
+    uint32_t base_pages_ = 0;
+    std::array<Entry, kMaxBatchPages> entries_{};
+    std::array<void*, kMaxBatchPages> pages_{};    // arguments of the call under way
+    std::array<int, kMaxBatchPages> nodes_{};
+    std::array<int, kMaxBatchPages> statuses_{};
+    std::array<uint32_t, kMaxBatchPages> index_{};    // entry of each argument
+};
+
+}    // namespace pghot
