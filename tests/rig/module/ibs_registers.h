@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * IBS op registers, and the two halves that meet in them: what the hardware would have written for a sample of the plugin,
- * and how the driver turns that into perf's data source. Plain C on purpose: tests/rig/rules_check.c compiles it too.
+ * and how the driver turns that into perf's data source. Plain C on purpose: tests/rig/check compiles it too.
  */
 #pragma once
 #include "model.h"

@@ -49,6 +49,20 @@ static double ticks_per_ns;
 static bool spin = true;
 static struct node_queue queues[RIG_NODES];
 
+/* Bytes from the start of the guest's RAM, over all nodes. What QEMU calls the physical address differs: 7.2 gives the
+ * offset of the node's memory object among all objects plus its offset in RAM plus the offset within it, so node k's part
+ * begins at 2 * k * dram_bytes; later versions give the guest's physical address. */
+static uint64_t ram_offset_of(const struct qemu_plugin_hwaddr *hwaddr)
+{
+	const uint64_t address = qemu_plugin_hwaddr_phys_addr(hwaddr);
+#if PLUGIN_API == 1
+	const uint64_t node = address / (2 * dram_bytes);
+	return address - (node < RIG_CXL_NODE ? node : RIG_CXL_NODE) * dram_bytes;
+#else
+	return address < kLowRamBytes ? address : address - (4ull << 30) + kLowRamBytes;
+#endif
+}
+
 static unsigned node_of(uint64_t ram_offset)
 {
 	const uint64_t node = ram_offset / dram_bytes;
@@ -196,7 +210,7 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
 	struct qemu_plugin_hwaddr *hwaddr = qemu_plugin_get_hwaddr(info, address);
 	if (!hwaddr || qemu_plugin_hwaddr_is_io(hwaddr))
 		return;
-	const uint64_t ram_offset = qemu_plugin_hwaddr_phys_addr(hwaddr);
+	const uint64_t ram_offset = ram_offset_of(hwaddr);
 	const unsigned node = node_of(ram_offset);
 	if (level == RIG_MEMORY) {
 		latency_ns = serve_miss(vcpu, node);
