@@ -236,8 +236,10 @@ void PromotionPolicy::plan_huge(Block block, Plan& plan) {
     ChunkHeader& header = heat_.header(block);
     const NodeId target = targets_.choose(header.majority().caller, plan.now());
     if (!target.valid()) return;
+    // All of it, in case it is split meanwhile and its pages are sampled one by one.
     for (PageRecord& page : heat_.pages(block))
-        if (page.page_state() == PageState::kHeld) header.set_state(page, PageState::kPlanned);
+        if (page.page_state() == PageState::kCold || page.page_state() == PageState::kHeld)
+            header.set_state(page, PageState::kPlanned);
     plan.add(address_of(header, 0), kPagesPerChunk, target, MoveRule::kHuge);
     counters_.pages_planned[static_cast<size_t>(MoveRule::kHuge)] += kPagesPerChunk;
 }
@@ -268,11 +270,9 @@ void PromotionPolicy::plan_runs(Block block, PageState wanted, Plan& plan) {
         }
         if (plan.full()) return;    // whole_pending, or the pages still cooling, bring us here again
         unsigned end = begin;
-        for (unsigned i = begin; i < kPagesPerChunk && !is_gap(pages[i]); ++i) {
-            if (is_at_home(pages[i])) continue;
-            header.set_state(pages[i], PageState::kPlanned);
-            end = i + 1;
-        }
+        for (unsigned i = begin; i < kPagesPerChunk && !is_gap(pages[i]); ++i)
+            if (!is_at_home(pages[i])) end = i + 1;
+        for (unsigned i = begin; i < end; ++i) header.set_state(pages[i], PageState::kPlanned);
         plan.add(address_of(header, begin), end - begin, target, MoveRule::kChunk);
         counters_.pages_planned[static_cast<size_t>(MoveRule::kChunk)] += end - begin;
         begin = end;
