@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "runtime/migrate/page_mover.h"
+
+namespace pghot {
+namespace {
+
+constexpr uintptr_t kBase = 0x7f0000000000;
+constexpr uintptr_t page(unsigned index) { return kBase + uintptr_t{index} * kPageBytes; }
+
+// Nodes 0 and 1 are DRAM, 2 is the lower tier; distances as the published machine.
+Topology three_nodes() {
+    Topology topology;
+    topology.node_count = 3;
+    for (unsigned node = 0; node < 3; ++node) topology.nodes[node] = {.online_memory = true, .allowed = true};
+    topology.nodes[0].has_cpus = topology.nodes[1].has_cpus = true;
+    topology.nodes[2].lower_tier = true;
+    const uint8_t distances[3][3] = {{10, 12, 50}, {12, 10, 50}, {254, 254, 10}};
+    for (unsigned from = 0; from < 3; ++from)
+        for (unsigned to = 0; to < 3; ++to) topology.distance[from][to] = distances[from][to];
+    return topology;
+}
+
+// move_pages as Linux 6.12 answers, on a table of pages: a page that stays behind makes the call return the count and
+// write no status at all, while the others of its batch have moved.
+class FakeKernel final : public MoveWorld {
+public:
+    std::map<uintptr_t, int> node;           // where each present page is
+    std::set<uintptr_t> pinned;              // stays behind
+    std::map<uintptr_t, int> refuses;        // page -> status that it gets instead of moving
+    std::map<uintptr_t, uint64_t> policy;    // page -> allowed targets; absent: 0b011
+    std::map<int16_t, uint64_t> room{{0, 1ull << 40}, {1, 1ull << 40}};
+    uint32_t generation = 0;
+    long fail_moves_with = 0;
+    unsigned moves = 0, queries = 0;
+    std::vector<size_t> call_sizes;
+
+    long move_pages(std::span<void* const> pages, const int* targets, int* statuses) override {
+        return targets == nullptr ? query(pages, statuses) : move(pages, targets, statuses);
+    }
+    uint64_t targets_of(uintptr_t address) override {
+        const auto known = policy.find(address);
+        return known == policy.end() ? 0b011 : known->second;
+    }
+    uint32_t generation_of(uintptr_t) override { return generation; }
+    uint64_t room_on(NodeId wanted) override { return room[wanted.value]; }
+    TimeNs now() override { return TimeNs{++clock_}; }
+
+private:
+    static uintptr_t address(void* page) { return reinterpret_cast<uintptr_t>(page); }
+    long query(std::span<void* const> pages, int* statuses) {
+        ++queries;
+        for (size_t i = 0; i < pages.size(); ++i) {
+            const auto found = node.find(address(pages[i]));
+            statuses[i] = found == node.end() ? -ENOENT : found->second;
+        }
+        return 0;
+    }
+    long move(std::span<void* const> pages, const int* targets, int* statuses) {
+        ++moves;
+        call_sizes.push_back(pages.size());
+        if (fail_moves_with != 0) return fail_moves_with;
+        long behind = 0;
+        for (size_t i = 0; i < pages.size(); ++i) behind += pinned.count(address(pages[i]));
+        for (size_t i = 0; i < pages.size(); ++i) {
+            const uintptr_t at = address(pages[i]);
+            if (pinned.count(at) != 0) continue;
+            const auto refused = refuses.find(at);
+            if (refused == refuses.end()) node[at] = targets[i];
+            if (behind == 0) statuses[i] = refused == refuses.end() ? targets[i] : refused->second;
+        }
+        return behind;
+    }
+    uint64_t clock_ = 0;
+};
+
+class PageMoverTest : public testing::Test {
+protected:
+    void pages_on(int where, unsigned first, unsigned count) {
+        for (unsigned i = first; i < first + count; ++i) kernel.node[page(i)] = where;
+    }
+    Move plan(unsigned first, unsigned count, int16_t target = 0, MoveRule rule = MoveRule::kChunk) {
+        planned += count;
+        return Move{page(first), count, NodeId{target}, rule, 0, TimeNs{1}};
+    }
+    PageMover::Report report() { return on_outcome; }
+    bool add(const Move& move) { return mover->add(move, on_outcome); }
+    void execute() { mover->execute(on_outcome); }
+    unsigned pages_with(PageOutcome outcome) {
+        unsigned pages = 0;
+        for (const MoveOutcome& each : outcomes) pages += each.outcome == outcome ? each.pages : 0;
+        return pages;
+    }
+    uint64_t counter(Counter which) { return counters.get(which); }
+    // Every planned page has exactly one fate.
+    void TearDown() override {
+        const uint64_t fates = counter(Counter::pgpromote_success) + counter(Counter::pages_at_target) +
+                               counter(Counter::pages_absent) + counter(Counter::pages_stale) +
+                               counter(Counter::pages_expired) + counter(Counter::pgpromote_fail);
+        EXPECT_EQ(fates, planned);
+        unsigned reported = 0;
+        for (const MoveOutcome& each : outcomes) reported += each.pages;
+        EXPECT_EQ(reported, planned);
+        EXPECT_TRUE(mover->empty());
+    }
+
+    Topology topology = three_nodes();
+    FakeKernel kernel;
+    Counters counters;
+    std::vector<MoveOutcome> outcomes;
+    std::function<void(const MoveOutcome&)> on_outcome = [this](const MoveOutcome& each) { outcomes.push_back(each); };
+    std::unique_ptr<PageMover> mover = std::make_unique<PageMover>(topology, kernel, counters);
+    uint64_t planned = 0;
+};
+
+TEST_F(PageMoverTest, AWholeChunkMovesInOneCall) {
+    pages_on(2, 0, 512);
+    ASSERT_TRUE(add(plan(0, 512)));
+    EXPECT_EQ(mover->bytes(), kChunkBytes);
+    execute();
+    EXPECT_EQ(kernel.moves, 1u);
+    EXPECT_EQ(counter(Counter::pgpromote_success), 512u);
+    EXPECT_EQ(counter(Counter::promoted_bytes), kChunkBytes);
+    ASSERT_EQ(outcomes.size(), 1u) << "neighbours with the same fate are one outcome";
+    EXPECT_EQ(outcomes[0].node, NodeId{0});
+}
+
+TEST_F(PageMoverTest, SinglePagesOfOneTargetShareACall) {
+    pages_on(2, 0, 64);
+    for (unsigned i = 0; i < 64; i += 2) ASSERT_TRUE(add(plan(i, 1, 0, MoveRule::kPage)));
+    execute();
+    EXPECT_EQ(kernel.call_sizes, std::vector<size_t>{32});
+    EXPECT_EQ(counter(Counter::pgpromote_success), 32u);
+}
+
+TEST_F(PageMoverTest, PagesThatAreHomeAlreadyAreNotSubmitted) {
+    pages_on(2, 0, 4);
+    pages_on(1, 4, 4);
+    ASSERT_TRUE(add(plan(0, 12)));
+    EXPECT_EQ(mover->pages(), 4u);
+    execute();
+    EXPECT_EQ(pages_with(PageOutcome::kPromoted), 4u);
+    EXPECT_EQ(pages_with(PageOutcome::kAtTarget), 4u);
+    EXPECT_EQ(pages_with(PageOutcome::kAbsent), 4u);
+}
+
+TEST_F(PageMoverTest, OnePinnedPageHoldsNobodyElseUp) {
+    pages_on(2, 0, 512);
+    kernel.pinned.insert(page(100));
+    ASSERT_TRUE(add(plan(0, 512)));
+    execute();
+    EXPECT_EQ(pages_with(PageOutcome::kPromoted), 511u);
+    EXPECT_EQ(pages_with(PageOutcome::kBusy), 1u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_busy), 1u);
+    EXPECT_EQ(kernel.moves, 2u) << "one more try, then a cool-down";
+}
+
+TEST_F(PageMoverTest, EveryStatusOfTheKernelHasItsFate) {
+    pages_on(2, 0, 8);
+    kernel.refuses = {{page(0), -ENOENT}, {page(1), -EFAULT}, {page(2), -EACCES},
+                      {page(3), -EBUSY},  {page(4), -ENOMEM}, {page(5), -EINVAL}};
+    ASSERT_TRUE(add(plan(0, 8)));
+    execute();
+    EXPECT_EQ(counter(Counter::pgpromote_success), 2u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail), 6u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_fault), 2u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_access), 1u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_busy), 1u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_nomem), 1u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_other), 1u);
+    EXPECT_EQ(pages_with(PageOutcome::kRefused), 2u);
+}
+
+struct Failure {
+    long result;
+    Counter counter;
+    PageOutcome outcome;
+};
+class PageMoverFailure : public PageMoverTest, public testing::WithParamInterface<Failure> {};
+
+TEST_P(PageMoverFailure, ACallThatFailsIsNotRepeated) {
+    pages_on(2, 0, 16);
+    kernel.fail_moves_with = GetParam().result;
+    ASSERT_TRUE(add(plan(0, 16)));
+    execute();
+    EXPECT_EQ(kernel.moves, 1u);
+    EXPECT_EQ(counter(GetParam().counter), 16u);
+    EXPECT_EQ(pages_with(GetParam().outcome), 16u);
+}
+INSTANTIATE_TEST_SUITE_P(Errno, PageMoverFailure,
+                         testing::Values(Failure{-ENOMEM, Counter::pgpromote_fail_nomem, PageOutcome::kNoMemory},
+                                         Failure{-EACCES, Counter::pgpromote_fail_access, PageOutcome::kRefused},
+                                         Failure{-EPERM, Counter::pgpromote_fail_access, PageOutcome::kRefused},
+                                         Failure{-ENODEV, Counter::pgpromote_fail_other, PageOutcome::kRefused},
+                                         Failure{-ENOSYS, Counter::pgpromote_fail_other, PageOutcome::kRefused}));
+
+TEST_F(PageMoverTest, AFullNodeSendsPagesToTheNearestOtherDramNode) {
+    pages_on(2, 0, 8);
+    kernel.room[0] = 7 * kPageBytes;
+    ASSERT_TRUE(add(plan(0, 8)));
+    execute();
+    EXPECT_EQ(kernel.node[page(0)], 1);
+    EXPECT_EQ(counter(Counter::pgpromote_success), 8u);
+}
+
+TEST_F(PageMoverTest, NoRoomAnywhereIsNotTried) {
+    pages_on(2, 0, 8);
+    kernel.room[0] = kernel.room[1] = 0;
+    ASSERT_TRUE(add(plan(0, 8)));
+    execute();
+    EXPECT_EQ(kernel.moves, 0u);
+    EXPECT_EQ(pages_with(PageOutcome::kNoMemory), 8u);
+}
+
+TEST_F(PageMoverTest, MemoryThatTheProgramBoundStays) {
+    pages_on(2, 0, 8);
+    kernel.policy[page(0)] = 0;
+    ASSERT_TRUE(add(plan(0, 8)));
+    execute();
+    EXPECT_EQ(kernel.moves, 0u);
+    EXPECT_EQ(pages_with(PageOutcome::kRefused), 8u);
+}
+
+TEST_F(PageMoverTest, APolicyOfOtherDramNodesIsKept) {
+    pages_on(2, 0, 8);
+    kernel.policy[page(0)] = 0b010;
+    ASSERT_TRUE(add(plan(0, 8, 0)));
+    execute();
+    EXPECT_EQ(kernel.node[page(7)], 1);
+}
+
+TEST_F(PageMoverTest, ReusedMemoryIsNotMoved) {
+    pages_on(2, 0, 16);
+    kernel.generation = 1;
+    ASSERT_TRUE(add(plan(0, 8)));
+    EXPECT_TRUE(mover->empty());
+    Move current = plan(8, 8);
+    current.heap_generation = 1;
+    ASSERT_TRUE(add(current));
+    kernel.generation = 2;    // while the budget was waited for
+    execute();
+    EXPECT_EQ(kernel.moves, 0u);
+    EXPECT_EQ(counter(Counter::pages_stale), 16u);
+}
+
+TEST_F(PageMoverTest, ABatchHasOneTargetAndABound) {
+    pages_on(2, 0, 3000);
+    ASSERT_TRUE(add(plan(0, 512, 0)));
+    EXPECT_FALSE(mover->add(Move{page(512), 8, NodeId{1}, MoveRule::kPage, 0, {}}, on_outcome)) << "another target";
+    for (unsigned i = 1; i < 4; ++i) ASSERT_TRUE(add(plan(i * 512, 512, 0)));
+    EXPECT_FALSE(mover->add(Move{page(2048), 1, NodeId{0}, MoveRule::kPage, 0, {}}, on_outcome)) << "8 MiB";
+    execute();
+    EXPECT_EQ(counter(Counter::pgpromote_success), 2048u);
+}
+
+TEST_F(PageMoverTest, AHugePageIsOneAddress) {
+    kernel.node[page(0)] = 2;
+    ASSERT_TRUE(add(plan(0, 512, 0, MoveRule::kHuge)));
+    EXPECT_EQ(mover->bytes(), kChunkBytes);
+    execute();
+    EXPECT_EQ(kernel.call_sizes, std::vector<size_t>{1});
+    EXPECT_EQ(counter(Counter::pgpromote_success), 512u);
+}
+
+TEST_F(PageMoverTest, ADroppedBatchIsExpired) {
+    pages_on(2, 0, 8);
+    ASSERT_TRUE(add(plan(0, 8)));
+    mover->drop(on_outcome);
+    EXPECT_EQ(counter(Counter::pages_expired), 8u);
+    EXPECT_EQ(pages_with(PageOutcome::kNotTried), 8u);
+}
+
+TEST_F(PageMoverTest, ATargetThatDoesNotExistIsStale) {
+    pages_on(2, 0, 1);
+    ASSERT_TRUE(add(plan(0, 1, -1)));
+    ASSERT_TRUE(add(plan(0, 1, 9)));
+    EXPECT_EQ(counter(Counter::pages_stale), 2u);
+}
+
+}    // namespace
+}    // namespace pghot
