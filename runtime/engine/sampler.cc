@@ -308,9 +308,11 @@ bool Sampler::program_is_gone() {
     });
     if (others > 1) return false;
     char buffer[512];
-    const std::string_view stat = files_.first_line("/proc/self/stat", buffer);
+    std::string_view stat = files_.first_line("/proc/self/stat", buffer);
     const size_t paren = stat.rfind(')');
-    return paren != std::string_view::npos && stat.substr(paren).starts_with(") Z");
+    if (paren == std::string_view::npos) return false;
+    stat.remove_prefix(paren);
+    return stat.starts_with(") Z");
 }
 
 void Sampler::finish() {

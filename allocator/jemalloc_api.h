@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The one header to the inside of jemalloc 5.3.0, as linked in by CMakeLists.txt of this folder. Everything of
+// jemalloc that our code calls, wraps or stands in for is named here with the reason; the lists of renamed calls
+// (jemalloc's to us) and wrapped functions live in jemalloc_link.cmake. Another jemalloc version means checking this
+// header against its sources, then adding the version to kSupported in CMakeLists.txt.
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pghot::jemalloc {
+
+// jemalloc's own types, opaque to us.
+struct Thread;          // tsdn_t: the calling thread, or null before it has one
+struct Arena;           // arena_t
+struct ThreadCache;     // tcache_t
+struct ReallocHooks;    // hook_ralloc_args_t
+struct EventContext;    // te_ctx_t
+
+// edata_t, of which we read where a large block lies and how long it is. The low 12 bits of size_and_serial are a
+// serial number (EDATA_SIZE_MASK).
+struct Extent {
+    uint64_t bits;
+    void* address;
+    size_t size_and_serial;
+    size_t bytes() const { return size_and_serial & ~size_t{4095}; }
+};
+
+// extent_hooks_t: how an arena of ours gets its memory. Answers of true mean "not done".
+struct ExtentHooks {
+    void* (*alloc)(ExtentHooks*, void* at, size_t bytes, size_t alignment, bool* zero, bool* commit, unsigned arena);
+    bool (*dalloc)(ExtentHooks*, void* at, size_t bytes, bool committed, unsigned arena);
+    void (*destroy)(ExtentHooks*, void* at, size_t bytes, bool committed, unsigned arena);
+    bool (*commit)(ExtentHooks*, void* at, size_t bytes, size_t offset, size_t length, unsigned arena);
+    bool (*decommit)(ExtentHooks*, void* at, size_t bytes, size_t offset, size_t length, unsigned arena);
+    bool (*purge_lazy)(ExtentHooks*, void* at, size_t bytes, size_t offset, size_t length, unsigned arena);
+    bool (*purge_forced)(ExtentHooks*, void* at, size_t bytes, size_t offset, size_t length, unsigned arena);
+    bool (*split)(ExtentHooks*, void* at, size_t bytes, size_t first, size_t second, bool committed, unsigned arena);
+    bool (*merge)(ExtentHooks*, void* first, size_t first_bytes, void* second, size_t second_bytes, bool committed,
+                  unsigned arena);
+};
+
+inline constexpr unsigned kArenaLimit = 1u << 12;    // MALLOCX_ARENA_LIMIT: indices are 12 bits
+
+extern "C" {
+
+// The public control interface: arenas with hooks, statistics, purging. Takes jemalloc's ctl lock; never called where
+// jemalloc may hold one.
+int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value, size_t new_bytes);
+
+// Index to arena. mallctl answers with an index; the large path wants the arena. Written once by arenas.create.
+extern Arena* je_arenas[kArenaLimit];
+
+// True while jemalloc keeps address space for ever (our RLIMIT_AS setting turns it off).
+extern bool je_opt_retain;
+
+// The large path: blocks of 16 KiB and more that do not come from a thread cache. No lock is held here. Wrapped for
+// the size rules (and nothing else sits between a program and a small block). `usable_bytes` is a size class.
+void* __real_je_large_malloc(Thread*, Arena*, size_t usable_bytes, bool zero);
+void* __real_je_large_palloc(Thread*, Arena*, size_t usable_bytes, size_t alignment, bool zero);
+void* __real_je_large_ralloc(Thread*, Arena*, void* block, size_t usable_bytes, size_t alignment, bool zero,
+                             ThreadCache*, ReallocHooks*);
+void __real_je_large_dalloc(Thread*, Extent*);
+
+// Runs about once per 64 KiB that a thread allocates or frees, no lock held. Wrapped for the start signal.
+void __real_je_te_event_trigger(void* thread, EventContext*);
+
+// jemalloc's own functions under names that a program's replacement of malloc cannot take over (--defsym).
+void* jemalloc_malloc(size_t bytes) noexcept;
+void jemalloc_free(void* block) noexcept;
+void* jemalloc_calloc(size_t count, size_t bytes) noexcept;
+void* jemalloc_aligned_alloc(size_t alignment, size_t bytes) noexcept;
+
+// jemalloc's realloc (renamed): leaves errno alone when it fails.
+void* jemalloc_realloc(void* block, size_t bytes) noexcept;
+
+}    // extern "C"
+}    // namespace pghot::jemalloc

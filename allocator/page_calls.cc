@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What jemalloc calls instead of mmap, munmap and madvise. Runs under jemalloc's locks, on any thread, before
+// constructors and in forked children: no allocation, no lock, no waiting, errno kept (a call that fails on the way to
+// a success must not show). The functions behind are libc's own by name, so that MPI's registration caches, which
+// watch munmap and madvise there, keep seeing them.
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "allocator/errno_guard.h"
+#include "allocator/extent_registry.h"
+#include "allocator/page_calls.h"
+#include "allocator/placement.h"
+#include "runtime/base/heap.h"
+
+namespace pghot {
+
+void enter_mapping(void* at, size_t bytes, uint8_t placement) {
+    const auto begin = reinterpret_cast<uintptr_t>(at);
+    extent_registry.add(begin, bytes, placement, placement_rules().placements[placement].pinned);
+    bind_to_placement(begin, bytes, placement);
+    start_signal.mapped_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void unmap_pages(void* at, size_t bytes) {
+    const ErrnoGuard errno_guard;
+    // Out of the registry first: once unmapped, the addresses may be another thread's new mapping.
+    extent_registry.remove(reinterpret_cast<uintptr_t>(at), bytes);
+    start_signal.mapped_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    munmap(at, bytes);    // failure (too many mappings) leaks address space
+}
+
+int advise_pages(void* at, size_t bytes, int advice) {
+    const ErrnoGuard errno_guard;
+    const int result = madvise(at, bytes, advice);
+    if (result == 0 && (advice == MADV_DONTNEED || advice == MADV_FREE))
+        extent_registry.forget_contents(reinterpret_cast<uintptr_t>(at), bytes);
+    return result;
+}
+
+}    // namespace pghot
+
+extern "C" {
+
+void* jemalloc_page_map(void* at, size_t bytes, int protection, int flags, int descriptor, off_t offset) {
+    const pghot::ErrnoGuard errno_guard;
+    void* mapping = mmap(at, bytes, protection, flags, descriptor, offset);
+    if (mapping == MAP_FAILED) return mapping;
+    // With MAP_FIXED jemalloc replaces pages of its own (commit, decommit without overcommit): not new bytes.
+    if ((flags & MAP_FIXED) != 0) pghot::start_signal.mapped_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    pghot::enter_mapping(mapping, bytes, 0);
+    return mapping;
+}
+
+// Always a success: on a failure jemalloc would print over the program, and the range is lost to it either way.
+int jemalloc_page_unmap(void* at, size_t bytes) {
+    pghot::unmap_pages(at, bytes);
+    return 0;
+}
+
+int jemalloc_page_advise(void* at, size_t bytes, int advice) { return pghot::advise_pages(at, bytes, advice); }
+
+}    // extern "C"

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocator/placed_arenas.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "allocator/errno_guard.h"
+#include "allocator/page_calls.h"
+#include "allocator/placement.h"
+#include "runtime/base/units.h"
+
+namespace pghot {
+namespace {
+
+using jemalloc::Arena;
+using jemalloc::ExtentHooks;
+
+constexpr unsigned kMaxGroups = 8;    // arenas per placement, fewer on machines with fewer CPUs
+
+// The hooks come first, so that a hook finds its placement behind the pointer it is given.
+struct PlacedHooks {
+    ExtentHooks hooks;
+    uint8_t placement;
+};
+
+uintptr_t round_up_to_chunk(uintptr_t value) { return chunk_of(value + kChunkBytes - 1); }
+
+// Pages at a multiple of `alignment` (a power of two, at least 2 MiB), or null.
+void* map_aligned(size_t bytes, size_t alignment) {
+    constexpr int kProtection = PROT_READ | PROT_WRITE;
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* mapping = mmap(nullptr, bytes, kProtection, kFlags, -1, 0);
+    if (mapping == MAP_FAILED) return nullptr;
+    if (reinterpret_cast<uintptr_t>(mapping) % alignment == 0) return mapping;
+    munmap(mapping, bytes);
+    const size_t roomy = bytes + alignment;
+    mapping = mmap(nullptr, roomy, kProtection, kFlags, -1, 0);
+    if (mapping == MAP_FAILED) return nullptr;
+    const auto begin = reinterpret_cast<uintptr_t>(mapping);
+    const uintptr_t aligned = (begin + alignment - 1) & ~(alignment - 1);
+    if (aligned > begin) munmap(mapping, aligned - begin);
+    if (begin + roomy > aligned + bytes)
+        munmap(reinterpret_cast<void*>(aligned + bytes), begin + roomy - aligned - bytes);
+    return reinterpret_cast<void*>(aligned);
+}
+
+// Whole chunks, so that one 2 MiB chunk has one placement; what jemalloc did not ask for stays untouched behind it.
+void* map_extent(ExtentHooks* hooks, void* at, size_t bytes, size_t alignment, bool* zero, bool* commit, unsigned) {
+    if (at != nullptr) return nullptr;    // jemalloc wishes to grow in place; it can do without
+    const ErrnoGuard errno_guard;
+    const size_t whole = round_up_to_chunk(bytes);
+    if (whole < bytes) return nullptr;
+    void* extent = map_aligned(whole, std::max<size_t>(alignment, kChunkBytes));
+    if (extent == nullptr) return nullptr;
+    enter_mapping(extent, whole, reinterpret_cast<PlacedHooks*>(hooks)->placement);
+    *zero = true;
+    *commit = true;
+    return extent;
+}
+
+bool unmap_extent(ExtentHooks*, void* at, size_t bytes, bool, unsigned) {
+    if (jemalloc::je_opt_retain) return true;    // jemalloc keeps it for later
+    unmap_pages(at, bytes);
+    return false;
+}
+
+bool purge_lazily(ExtentHooks*, void* at, size_t, size_t offset, size_t length, unsigned) {
+    return advise_pages(static_cast<char*>(at) + offset, length, MADV_FREE) != 0;
+}
+
+bool purge_now(ExtentHooks*, void* at, size_t, size_t offset, size_t length, unsigned) {
+    return advise_pages(static_cast<char*>(at) + offset, length, MADV_DONTNEED) != 0;
+}
+
+bool split_extent(ExtentHooks*, void*, size_t, size_t, size_t, bool, unsigned) { return false; }
+// Neighbours in one arena have one placement, and Linux takes one call over two mappings.
+bool merge_extents(ExtentHooks*, void*, size_t, void*, size_t, bool, unsigned) { return false; }
+
+// commit, decommit: null, all memory is committed. destroy: null, our arenas live as long as the process.
+constexpr ExtentHooks kHooks{map_extent,   unmap_extent, nullptr,      nullptr,      nullptr,
+                             purge_lazily, purge_now,    split_extent, merge_extents};
+
+constexpr std::array<PlacedHooks, kMaxPlacements> hooks_for_all_placements() {
+    std::array<PlacedHooks, kMaxPlacements> all{};
+    for (uint8_t i = 0; i < kMaxPlacements; ++i) all[i] = PlacedHooks{kHooks, i};
+    return all;
+}
+
+// jemalloc keeps pointers to them, hence not const.
+constinit std::array<PlacedHooks, kMaxPlacements> placed_hooks = hooks_for_all_placements();
+
+using Group = std::array<std::atomic<Arena*>, kMaxGroups>;
+constinit std::array<Group, kMaxPlacements> arenas{};
+
+constinit std::atomic<unsigned> group_count{0};    // 0: not counted yet
+constinit std::atomic<unsigned> next_group{0};
+constinit thread_local uint8_t own_group_plus_one = 0;
+
+unsigned count_groups() {
+    const ErrnoGuard errno_guard;
+    unsigned long mask[128];
+    const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    unsigned processors = 0;
+    for (long word = 0; word < bytes / static_cast<long>(sizeof mask[0]); ++word)
+        processors += static_cast<unsigned>(__builtin_popcountl(mask[word]));
+    return std::clamp(processors, 1U, kMaxGroups);
+}
+
+// Threads are dealt out in turn and stay: a thread finds its own freed blocks again.
+unsigned own_group() {
+    if (own_group_plus_one != 0) return own_group_plus_one - 1U;
+    unsigned groups = group_count.load(std::memory_order_relaxed);
+    if (groups == 0) {
+        groups = count_groups();
+        group_count.store(groups, std::memory_order_relaxed);
+    }
+    const unsigned group = next_group.fetch_add(1, std::memory_order_relaxed) % groups;
+    own_group_plus_one = static_cast<uint8_t>(group + 1);
+    return group;
+}
+
+Arena* create_arena(uint8_t placement) {
+    const ErrnoGuard errno_guard;
+    ExtentHooks* hooks = &placed_hooks[placement].hooks;
+    unsigned index = 0;
+    size_t index_bytes = sizeof index;
+    if (jemalloc::mallctl("arenas.create", &index, &index_bytes, &hooks, sizeof hooks) != 0) return nullptr;
+    return index < jemalloc::kArenaLimit ? jemalloc::je_arenas[index] : nullptr;
+}
+
+// Two threads of a group may both get here (creation itself is in turn, under jemalloc's lock): the later one's arena
+// goes into another free slot, so that none is wasted while there is room.
+Arena* publish(Group& slots, unsigned group, Arena* arena) {
+    for (unsigned i = 0; i < kMaxGroups; ++i) {
+        Arena* present = nullptr;
+        std::atomic<Arena*>& slot = slots[(group + i) % kMaxGroups];
+        if (slot.compare_exchange_strong(present, arena, std::memory_order_acq_rel)) return arena;
+    }
+    return arena;
+}
+
+}    // namespace
+
+Arena* placed_arena(uint8_t placement) {
+    const unsigned group = own_group();
+    Group& slots = arenas[placement];
+    if (Arena* arena = slots[group].load(std::memory_order_acquire)) return arena;
+    Arena* arena = create_arena(placement);
+    return arena == nullptr ? nullptr : publish(slots, group, arena);
+}
+
+}    // namespace pghot

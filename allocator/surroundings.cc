@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What jemalloc's start would ask its surroundings for, under its start lock. A second preload library may wrap these
+// functions, look the real one up and allocate: a deadlock. So they are answered here from system calls alone.
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/placement.h"
+
+namespace {
+
+bool address_space_is_limited() {
+    rlimit limit{};
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+long processors_allowed() {
+    unsigned long mask[128];
+    const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    long processors = 0;
+    for (long word = 0; word < bytes / static_cast<long>(sizeof mask[0]); ++word)
+        processors += __builtin_popcountl(mask[word]);
+    return processors > 0 ? processors : 1;
+}
+
+}    // namespace
+
+extern "C" {
+
+// jemalloc's built-in options.
+//   oversize_threshold:0   large blocks stay in their thread's arena; the shared oversize arena purges at once
+//   dirty_decay_ms         freed large temporaries are taken again without faults: see README.md for the measurement
+//   zero_realloc:free      realloc(p, 0) as in the GNU C library
+//   dss:disabled           never the program's brk
+const char* malloc_conf = "oversize_threshold:0,dirty_decay_ms:30000,muzzy_decay_ms:0,zero_realloc:free,dss:disabled";
+
+// MALLOC_CONF is the program's, not ours, and stays unread. The call comes once, before jemalloc's first mapping and
+// on one thread: the moment to read PGHOT_PLACEMENT. Under RLIMIT_AS freed address space must go back.
+char* jemalloc_getenv(const char*) {
+    pghot::load_placement_rules();
+    static char unlimited[] = "";
+    static char limited[] = "retain:false";
+    return address_space_is_limited() ? limited : unlimited;
+}
+
+ssize_t jemalloc_readlink(const char*, char*, size_t) {
+    errno = ENOENT;    // jemalloc puts its caller's errno back
+    return -1;
+}
+
+long jemalloc_sysconf(int what) {
+    if (what == _SC_PAGESIZE) return 4096;    // x86-64
+    return processors_allowed();              // _SC_NPROCESSORS_ONLN, _SC_NPROCESSORS_CONF: nothing else is asked
+}
+
+// The profiler's: never reached, as no option turns it on.
+double jemalloc_exp(double x) { return x; }
+double jemalloc_log(double x) { return x; }
+double jemalloc_round(double x) { return x; }
+int jemalloc_backtrace(void*, void*) { return 5; }    // _URC_END_OF_STACK
+unsigned long jemalloc_backtrace_address(void*) { return 0; }
+
+}    // extern "C"

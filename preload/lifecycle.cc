@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first thing of the library that runs. Start-up of the runtime, fork and exit: startup.cc.
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "allocator/extent_registry.h"
+#include "allocator/jemalloc_api.h"
+#include "allocator/start_trigger.h"
+#include "runtime/base/heap.h"
+
+namespace pghot {
+namespace {
+
+HeapExtent look_up(uintptr_t address) { return extent_registry.find(address); }
+
+// Linked with -z initfirst, so before the constructors of every other library. jemalloc registers its fork handlers at
+// its first call; before a fork handlers run last-registered first, after it first-registered first. With jemalloc's
+// before all others, every other handler may allocate. Priority 101: before startup.cc's constructor.
+[[gnu::constructor(101)]] void at_load(int, char**, char** environment) {
+    // libc's own constructor, which is still to come, stores the same pointer.
+    if (environ == nullptr) environ = environment;
+    jemalloc::jemalloc_free(jemalloc::jemalloc_malloc(1));
+    pthread_atfork(nullptr, nullptr, note_own_process);
+    note_own_process();
+    heap_lookup = look_up;
+}
+
+}    // namespace
+}    // namespace pghot
