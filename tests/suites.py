@@ -38,13 +38,19 @@ def skip_reason(output):
     return match.group(1).strip() if match else last_line(output)
 
 
+def failure_reason(output):
+    """Where GoogleTest saw the failure, else the last line."""
+    match = re.search(r"^(\S+:\d+): Failure$", output, re.MULTILINE)
+    return match.group(1) if match else last_line(output)
+
+
 def outcome_of(case, prefix):
     """Reads one testcase element of ctest's JUnit file."""
     name = prefix + case.get("name")
     output = case.findtext("system-out") or ""
     skipped, failure = case.find("skipped"), case.find("failure")
     if failure is not None:
-        return Outcome(name, "failed", failure.get("message") or "")
+        return Outcome(name, "failed", failure.get("message") or failure_reason(output))
     if case.get("status") == "disabled":
         return Outcome(name, "skipped", "disabled")
     if skipped is None:

@@ -112,7 +112,7 @@ fs::path find_library(const fs::path& command) {
     const fs::path folder = command.parent_path();
     for (const char* place : {".", "../lib", "../lib/x86_64-linux-gnu", "../lib64"}) {
         std::error_code error;
-        const fs::path library = (folder / place / "libpghot.so").lexically_normal();
+        fs::path library = (folder / place / "libpghot.so").lexically_normal();
         if (fs::is_regular_file(library, error)) return library;
     }
     return {};

@@ -20,7 +20,7 @@ std::string range_of(const TunableInfo& info) {
     return fmt::format("{} {}", info.domain.range, info.domain.unit);
 }
 
-std::string or_none(std::string value) { return value.empty() ? "none" : value; }
+std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }
 
 // A bar would end the cell.
 std::string cell(std::string_view text) {
