@@ -207,7 +207,7 @@ void say_why_not(const EngineShared& engine) {
 }
 
 void end_engine(EngineShared& engine) {
-    stop_engine(engine, kStopDeadlineNs);
+    if (stop_engine(engine, kStopDeadlineNs) && !engine.problem.empty()) say(engine.problem.view());
     say_why_not(engine);
     if (!process.report_on_stderr) return;
     const auto sink = [](std::span<const char> bytes) {

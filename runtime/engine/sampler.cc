@@ -19,6 +19,7 @@ constexpr size_t kRanges = 65536;    // vm.max_map_count's default; 24 bytes eac
 constexpr uint64_t kHouseNs = 100 * kNsPerMs;
 constexpr uint64_t kMoverEndNs = 500 * kNsPerMs;
 constexpr size_t kPlansPerRound = 256;
+constexpr size_t kReplaySamples = 4096;    // to put a drain's samples in order
 
 uint64_t mask_of(const NodeMask& nodes) { return nodes.words[0]; }
 
@@ -108,6 +109,7 @@ EngineState Sampler::set_up() {
     if (!read_machine()) return give_up(EngineState::kNoLowerTier, {"no node is slower than the nodes with CPUs", 0});
     if (!make_tables()) return give_up(EngineState::kFailed, {"memory for the tables", ENOMEM});
     if (!choose_source()) return give_up(EngineState::kNoSource, {nullptr, 0});
+    open_recording();
     const EngineState state = observing() ? EngineState::kObserving : EngineState::kRunning;
     shared_.statistics->state.store(static_cast<uint32_t>(state), std::memory_order_release);
     return state;
@@ -126,6 +128,14 @@ void Sampler::say_reason(const Status& status) {
                    ? fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{}"), what).out
                    : fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{}: {}"), what, error_name(status.error)).out;
     *end = '\0';
+}
+
+void Sampler::note_problem(std::string_view variable, const PathText& path, int error) {
+    char text[256];
+    const auto end =
+        fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{}: cannot write {}: {}; give another file name"),
+                         variable, path.view(), error_name(error));
+    shared_.problem.assign({text, static_cast<size_t>(end.out - text)});
 }
 
 // The first act: from here on nothing of ours can meet a descriptor of the program, or the reverse.
@@ -174,8 +184,48 @@ bool Sampler::choose_source() {
 }
 
 bool Sampler::try_source(SourceKind kind) {
+    switch (kind) {
+        case SourceKind::kIbs:
+            return try_ibs();
+        case SourceKind::kReplay:
+            return try_replay();
+        case SourceKind::kHintFaults:
+        case SourceKind::kNone:
+            break;
+    }
+    return false;
+}
+
+bool Sampler::try_replay() {
+    const char* path = shared_.settings.tunables.sources.replay_file.c_str();
+    if (const int error = replay_file_.open(path); error != 0) {
+        say_reason({"the recording to replay", -error});
+        return false;
+    }
+    replay_memory_ = AnonymousMemory(kReplaySamples * sizeof(Sample));
+    if (!replay_memory_) return false;
+    replay_.emplace(replay_file_.bytes(), replay_memory_.as<Sample>(kReplaySamples));
+    if (const Status started = replay_->start(sys::now()); !started.ok()) {
+        say_reason(started);
+        replay_.reset();
+        return false;
+    }
+    source_ = &*replay_;
+    shared_.statistics->source = SourceKind::kReplay;
+    say_reason({"a recording; nothing is moved", 0});
+    return true;
+}
+
+// Not being able to write it is no reason not to run: the report then has no recording beside it.
+void Sampler::open_recording() {
+    const PathText& path = shared_.settings.record_file;
+    if (path.empty()) return;
+    const int error = recorder_.open(path.c_str(), shared_.topology, sys::now());
+    if (error != 0) note_problem("PGHOT_RECORD", path, -error);
+}
+
+bool Sampler::try_ibs() {
     const Tunables& tunables = shared_.settings.tunables;
-    if (kind != SourceKind::kIbs) return false;
     IbsPmu pmu;
     if (const Status probed = probe_ibs(files_, pmu); !probed.ok()) {
         say_reason(probed);
@@ -217,7 +267,11 @@ bool Sampler::drain(TimeNs now) {
 }
 
 void Sampler::use(const Sample& sample) {
-    if (!memory_->may_move(sample.address)) return counters().add(Counter::hwhint_dropped_events);
+    recorder_.write(sample);
+    if (replaying())
+        counters().add(Counter::hwhint_total_events);
+    else if (!memory_->may_move(sample.address))
+        return counters().add(Counter::hwhint_dropped_events);
     counters().add(Counter::hwhint_useful_events);
     counters().add(level_counter(sample.served_by));
     if (memory_->was_reused(sample.address)) {
@@ -232,7 +286,10 @@ void Sampler::use(const Sample& sample) {
 
 void Sampler::take_outcomes() {
     MoveOutcome outcome;
-    while (shared_.outcomes.pop(outcome)) policy_->report(outcome);
+    while (shared_.outcomes.pop(outcome)) {
+        recorder_.write(outcome);
+        policy_->report(outcome);
+    }
 }
 
 void Sampler::plan(TimeNs now) {
@@ -242,6 +299,11 @@ void Sampler::plan(TimeNs now) {
     if (planned == 0) return;
     read_free_memory(now);
     for (const Move& move : std::span(moves).first(planned)) {
+        recorder_.write(move);
+        if (replaying()) {
+            send(move);
+            continue;
+        }
         memory_->clip(
             move, [this](const Move& part) { send(part); },
             [this](const MoveOutcome& outcome) { policy_->report(outcome); });
@@ -295,6 +357,7 @@ void Sampler::end_second(TimeNs now) {
     totals_ = totals;
     statistics.updated_ns.store(now.ns, std::memory_order_relaxed);
     statistics.rows.store(row + 1, std::memory_order_release);
+    recorder_.flush();
 }
 
 // When main has left by pthread_exit, the process lives as long as any thread, ours included: after the program's last
@@ -335,9 +398,10 @@ void Sampler::write_report_file() {
     const PathText& path = shared_.settings.report_file;
     if (path.empty()) return;
     OutputFile file;
-    if (file.open(path.c_str(), OutputFile::Existing::kReplace) != 0) return;
+    file.open(path.c_str(), OutputFile::Existing::kReplace);
     const auto sink = [&file](std::span<const char> bytes) { return file.write(bytes); };
-    write_engine_report(shared_, sink);
+    if (file.is_open()) write_engine_report(shared_, sink);
+    if (file.error() != 0) note_problem("PGHOT_REPORT", path, file.error());
 }
 
 }    // namespace pghot

@@ -5,11 +5,13 @@
 
 #include "runtime/engine/drain_pace.h"
 #include "runtime/engine/movable_memory.h"
+#include "runtime/engine/recorder.h"
 #include "runtime/engine/shared.h"
+#include "runtime/kernel/mapped_file.h"
 #include "runtime/kernel/memory.h"
-#include "runtime/kernel/output_file.h"
 #include "runtime/policy/promotion_policy.h"
 #include "runtime/sources/ibs_source.h"
+#include "runtime/sources/replay.h"
 
 namespace pghot {
 
@@ -34,8 +36,12 @@ private:
     bool make_tables();
     bool choose_source();
     bool try_source(SourceKind kind);
+    bool try_ibs();
+    bool try_replay();
+    void open_recording();
     EngineState give_up(EngineState state, Status status);
     void say_reason(const Status& status);
+    void note_problem(std::string_view variable, const PathText& path, int error);
 
     bool drain(TimeNs now);
     void use(const Sample& sample);
@@ -49,7 +55,9 @@ private:
     void write_report_file();
 
     Counters& counters() { return shared_.statistics->counters; }
-    bool observing() const { return shared_.settings.tunables.mode == Mode::kObserve; }
+    // A replayed sample is another process's: its plans are counted, never carried out.
+    bool replaying() const { return replay_.has_value(); }
+    bool observing() const { return replaying() || shared_.settings.tunables.mode == Mode::kObserve; }
 
     EngineShared& shared_;
     KernelFiles files_;
@@ -59,6 +67,10 @@ private:
     std::optional<MovableMemory> memory_;
     std::optional<PromotionPolicy> policy_;
     std::optional<IbsSource> ibs_;
+    MappedFile replay_file_;
+    AnonymousMemory replay_memory_;
+    std::optional<ReplaySource> replay_;
+    Recorder recorder_;
     SampleSource* source_ = nullptr;
     DrainPace pace_;
     unsigned fullest_ = 0;

@@ -52,6 +52,7 @@ struct EngineShared {
     Topology topology;
     sys::MemoryPolicy thread_policy;    // of the program's thread that started us, inherited by the mover
     Statistics* statistics = &own_statistics;
+    FixedText<256> problem;    // a file that could not be read or written, as one line; until sampler_ended
 
     // Written by each thread about itself before the other one is started or told.
     std::array<int, 2> own_tids{};
