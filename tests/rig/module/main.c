@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/tracepoint.h>
+#include <linux/version.h>
 
 #include "rig.h"
 
@@ -35,6 +36,13 @@ static int parse_rules(void)
 	if (sscanf(rules, "%u.%u", &major, &minor) != 2 || minor > 99 || major * 100 + minor < 601)
 		return -EINVAL;
 	rig.rules = major * 100 + minor;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+	/* Before 6.2 only one PMU may have task events, and that is the CPU's: the reason why IBS was CPU-wide only. */
+	if (rig.rules >= RULES_TASK_EVENTS) {
+		pr_err("pghot_rig: this kernel can only follow the rules of 6.1\n");
+		return -EINVAL;
+	}
+#endif
 	rig.caps = caps ? caps : rig.rules >= RULES_MIN_PERIOD ? CAPS_ZEN5 : CAPS_ZEN4;
 	return 0;
 }
