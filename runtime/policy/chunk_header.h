@@ -23,13 +23,21 @@ struct HeatRules {
     bool is_hot(unsigned freq) const { return freq >= threshold; }
 };
 
-// Which node samples a chunk most. `clear`: at least three quarters of its samples.
+// Whether the samples of a chunk come from one node. Clear needs eight more than three times the samples of all others:
+// 8 of 8, 11 of 12, 14 of 16. When both nodes use a chunk alike, that happens by chance to one chunk in 70; with one
+// sample in ten from elsewhere it takes 13 samples.
+enum class Agreement : uint8_t {
+    kClear,
+    kOpen,    // at least three quarters, but too few samples to be sure
+    kNone,
+};
 struct Majority {
     uint8_t caller = kUnknownCaller;
-    bool clear = true;
+    Agreement agreement = Agreement::kClear;
 };
+inline constexpr unsigned kMajorityLead = 8;
 
-// What is known of a 2 MiB chunk beside its page records. 96 bytes, so that everything together stays below 4.25 bytes
+// What is known of a 2 MiB chunk beside its page records. 104 bytes, so that everything together stays below 4.25 bytes
 // a page. [0] is the running half window, [1] the last one; `pages` and `hot` count a page in the half of its last
 // sample, so their sums are exact.
 struct ChunkHeader {
@@ -44,8 +52,10 @@ struct ChunkHeader {
     std::array<uint16_t, 2> pages;    // different pages sampled
     std::array<uint16_t, 2> hot;      // of these, hot by the page rule, in whatever tier
     std::array<std::array<uint8_t, kRegions>, 2> region_hot;
-    std::array<uint8_t, kCallers> node_weight;    // samples by caller's node, kWeight each, halved when full
-    uint16_t held;                                // pages in the state of that name; likewise the next two
+    // Samples by caller's node, halved with every half window: counts and not a running vote, since rings are drained
+    // one after the other and a vote would go to the last.
+    std::array<uint16_t, kUnknownCaller> node_samples;
+    uint16_t held;    // pages in the state of that name; likewise the next two
     uint16_t planned;
     uint16_t cooling;
     uint16_t top;                 // pages known to be in the top tier
@@ -61,7 +71,6 @@ struct ChunkHeader {
     uint8_t dram_seen : 1;        // likewise from the top tier
 
     static constexpr uint64_t kNoChunk = ~0ull;
-    static constexpr unsigned kWeight = 4;    // leaves room for two halvings before a single sample is forgotten
 
     uint32_t window_samples() const { return uint32_t{samples[0]} + samples[1]; }
     uint32_t window_pages() const { return uint32_t{pages[0]} + pages[1]; }
@@ -86,6 +95,75 @@ struct ChunkHeader {
 private:
     void count_state(PageState state, int change);
 };
-static_assert(sizeof(ChunkHeader) == 96);
+static_assert(sizeof(ChunkHeader) == 104);
+
+// ---- inline, since every sample passes here
+
+inline void ChunkHeader::rotate(Tick now, const HeatRules& rules) {
+    const int32_t age = later_by(now, half_start);
+    const auto half = static_cast<int32_t>(rules.half);
+    if (age < half) return;
+    const bool keep = age < 2 * half;
+    samples = {0, keep ? samples[0] : uint16_t{0}};
+    pages = {0, keep ? pages[0] : uint16_t{0}};
+    hot = {0, keep ? hot[0] : uint16_t{0}};
+    region_hot[1] = keep ? region_hot[0] : std::array<uint8_t, kRegions>{};
+    region_hot[0] = {};
+    half_start = keep ? half_start + rules.half : now;
+    for (auto& count : node_samples) count = static_cast<uint16_t>(keep ? (count + 1) / 2 : 0);
+}
+
+// Index of the half window that a tick falls into; 2: none. A tick cannot be after the running half: rotate() came
+// first.
+constexpr unsigned half_window_of(Tick tick, Tick half_start, Tick half) {
+    if (later_by(tick, half_start) >= 0) return 0;
+    return later_by(tick, half_start - half) >= 0 ? 1 : 2;
+}
+
+inline void ChunkHeader::enter(const PageRecord& page, unsigned index, const HeatRules& rules) {
+    ++pages[0];
+    if (!rules.is_hot(page.freq)) return;
+    ++hot[0];
+    ++region_hot[0][index / kPagesPerRegion];
+}
+
+inline void ChunkHeader::leave(const PageRecord& page, unsigned index, const HeatRules& rules) {
+    if (page.freq == 0) return;
+    const unsigned half = half_window_of(last_sample(page), half_start, rules.half);
+    if (half > 1) return;
+    --pages[half];
+    if (!rules.is_hot(page.freq)) return;
+    --hot[half];
+    --region_hot[half][index / kPagesPerRegion];
+}
+
+inline void ChunkHeader::count_sample(uint8_t caller, Tick now) {
+    if (window_samples() == 0) active_since = now;
+    if (samples[0] != UINT16_MAX) ++samples[0];
+    if (caller == kUnknownCaller) return;
+    if (node_samples[caller] == UINT16_MAX)
+        for (auto& count : node_samples) count /= 2;
+    ++node_samples[caller];
+}
+
+inline void ChunkHeader::count_state(PageState state, int change) {
+    const auto amount = static_cast<uint16_t>(change);    // -1 wraps to a subtraction
+    if (state == PageState::kHeld) held = static_cast<uint16_t>(held + amount);
+    if (state == PageState::kPlanned) planned = static_cast<uint16_t>(planned + amount);
+    if (state == PageState::kCooling) cooling = static_cast<uint16_t>(cooling + amount);
+}
+
+inline void ChunkHeader::set_state(PageRecord& page, PageState state) {
+    count_state(page.page_state(), -1);
+    page.state = static_cast<uint32_t>(state) & 0xf;
+    count_state(state, +1);
+}
+
+inline void ChunkHeader::set_top(PageRecord& page, bool is_top) {
+    page.level_seen = 1;
+    if (page.top == static_cast<uint32_t>(is_top)) return;
+    page.top = is_top;
+    top = static_cast<uint16_t>(is_top ? top + 1 : top - 1);
+}
 
 }    // namespace pghot

@@ -84,7 +84,8 @@ void HeatTable::reset_page(Block block, unsigned index) {
 void HeatTable::heat(Block block, unsigned index, Tick tick, uint8_t caller) {
     advance(block, tick);
     ChunkHeader& header = headers_[block];
-    PageRecord& page = block_pages(block)[index];
+    PageRecord& record = block_pages(block)[index];
+    PageRecord page = record;    // one load and one store: the bit fields are worked on in a register
     const Tick now = header.last;
     header.rotate(now, rules_);
     header.count_sample(caller, now);
@@ -94,6 +95,7 @@ void HeatTable::heat(Block block, unsigned index, Tick tick, uint8_t caller) {
     page.time = now & kTickMask;
     page.vote(caller);
     header.enter(page, index, rules_);
+    record = page;
 }
 
 void HeatTable::advance(Block block, Tick now) {

@@ -14,7 +14,7 @@ namespace pghot {
 // Owned by the sampler thread. Lives in storage given by the caller and never allocates; when the storage is full, the
 // coldest chunk it finds makes room.
 //
-// Storage:  | records: 2048 B a block | headers: 96 B | index: two 8 B slots | ready list: 4 B |   4.23 bytes a page
+// Storage:  | records: 2048 B a block | headers: 104 B | index: two 8 B slots | ready list: 4 B |   4.24 bytes a page
 //
 // Only the index must be zero at first, but a page of the storage is touched no earlier than it is needed: fresh mmap
 // memory costs what is used.

@@ -128,14 +128,19 @@ PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
     if (retries && later_by(now, header.retry) >= 0) return Verdict::kRetry;
     if (header.held == 0) return retries ? Verdict::kHold : Verdict::kNothing;
     if (header.huge) return Verdict::kHuge;
-    if (is_uniformly_hot(header)) {
-        const bool one_place = !targets_.depends_on_caller() || header.majority().clear;
-        return one_place ? Verdict::kWhole : Verdict::kPages;
-    }
+    const bool settled = later_by(now, header.first_held + settle_) >= 0;
+    if (is_uniformly_hot(header)) return judge_hot_chunk(header, settled);
     const uint32_t samples = header.window_samples();
     if (samples >= kSkewSamples && is_skewed(samples, header.window_pages())) return Verdict::kPages;
-    const bool settled = later_by(now, header.first_held + settle_) >= 0;
     return settled && !is_promising(header, now) ? Verdict::kPages : Verdict::kHold;
+}
+
+// One node for all of it, or every page to its own. An open question waits for more samples, but not for ever.
+PromotionPolicy::Verdict PromotionPolicy::judge_hot_chunk(const ChunkHeader& header, bool settled) const {
+    if (!targets_.depends_on_caller()) return Verdict::kWhole;
+    const Agreement agreement = header.majority().agreement;
+    if (agreement == Agreement::kNone) return Verdict::kPages;
+    return agreement == Agreement::kClear || settled ? Verdict::kWhole : Verdict::kHold;
 }
 
 // Counts pages that came home already: they are as good a sign as the others that the rest is hot too.

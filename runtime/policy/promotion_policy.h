@@ -92,6 +92,7 @@ private:
     void report_page(Block block, unsigned index, const MoveOutcome& outcome);
 
     Verdict judge(Block block, Tick now);
+    Verdict judge_hot_chunk(const ChunkHeader& header, bool settled) const;
     bool is_uniformly_hot(const ChunkHeader& header) const;
     bool is_promising(const ChunkHeader& header, Tick now) const;
     Sorted sort_list(Tick now);

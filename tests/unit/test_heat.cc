@@ -95,7 +95,7 @@ TEST(HeatTable, CostsAtMostFourAndAQuarterBytesAPage) {
 }
 
 TEST(HeatTable, StorageOfAnySizeHoldsWhatFits) {
-    for (size_t bytes : {size_t{0}, size_t{1}, size_t{63}, size_t{2000}, size_t{2163}}) {
+    for (size_t bytes : {size_t{0}, size_t{1}, size_t{63}, size_t{2000}, size_t{2171}}) {
         std::vector<std::byte> storage(bytes);
         HeatTable table(storage, kRules);
         EXPECT_EQ(table.capacity(), 0u);
@@ -281,23 +281,44 @@ TEST(HeatTable, ReadyListHoldsEachBlockOnceAcrossReuse) {
     EXPECT_EQ(heat.table.listed().size(), 1u);
 }
 
-TEST(ChunkHeader, MajorityIsClearFromThreeQuartersOn) {
-    Heat heat(1);
-    HeatTable::Block block = 0;
-    for (unsigned i = 0; i < 12; ++i) block = heat.sample(5, i, 0, i < 9 ? 0 : 1);
-    EXPECT_EQ(heat.table.header(block).majority().caller, 0);
-    EXPECT_TRUE(heat.table.header(block).majority().clear);
-    heat.sample(5, 20, 0, 1);
-    EXPECT_FALSE(heat.table.header(block).majority().clear);
+TEST(ChunkHeader, MajorityIsClearByALeadOfEightOverThreeTimesTheOthers) {
+    const auto agreement = [](unsigned most, unsigned others) {
+        Heat heat(1);
+        HeatTable::Block block = 0;
+        for (unsigned i = 0; i < most + others; ++i) block = heat.sample(5, i, 0, i < most ? 0 : 1);
+        return heat.table.header(block).majority().agreement;
+    };
+    EXPECT_EQ(agreement(8, 0), Agreement::kClear);
+    EXPECT_EQ(agreement(7, 0), Agreement::kOpen);
+    EXPECT_EQ(agreement(11, 1), Agreement::kClear);
+    EXPECT_EQ(agreement(10, 1), Agreement::kOpen);
+    EXPECT_EQ(agreement(9, 3), Agreement::kOpen);
+    EXPECT_EQ(agreement(9, 4), Agreement::kNone);
 }
 
-TEST(ChunkHeader, OldVotesFadeSoThatANewUserCanWin) {
+TEST(ChunkHeader, SamplesOfUnknownCpusAreNoVotes) {
+    Heat heat(1);
+    HeatTable::Block block = 0;
+    for (unsigned i = 0; i < 20; ++i) block = heat.sample(5, i, 0, i < 8 ? 3 : kUnknownCaller);
+    EXPECT_EQ(heat.table.header(block).majority().caller, 3);
+    EXPECT_EQ(heat.table.header(block).majority().agreement, Agreement::kClear);
+}
+
+TEST(ChunkHeader, OldUsersFadeSoThatANewOneCanWin) {
     Heat heat(1);
     HeatTable::Block block = 0;
     for (unsigned i = 0; i < 400; ++i) block = heat.sample(5, i, 0, 0);
-    for (unsigned i = 0; i < 200; ++i) heat.sample(5, i, 1, 1);
+    for (unsigned i = 0; i < 400; ++i) heat.sample(5, i, i, 1);    // two windows
     EXPECT_EQ(heat.table.header(block).majority().caller, 1);
-    EXPECT_TRUE(heat.table.header(block).majority().clear);
+    EXPECT_EQ(heat.table.header(block).majority().agreement, Agreement::kClear);
+}
+
+TEST(ChunkHeader, TheRingThatIsDrainedLastHasNoMoreWeight) {
+    Heat heat(1);
+    HeatTable::Block block = 0;
+    for (unsigned i = 0; i < 300; ++i) block = heat.sample(5, i, 10, 0);
+    for (unsigned i = 0; i < 300; ++i) heat.sample(5, i, 10, 1);
+    EXPECT_EQ(heat.table.header(block).majority().agreement, Agreement::kNone);
 }
 
 }    // namespace

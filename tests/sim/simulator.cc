@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/simulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace pghot::sim {
+
+Topology published_machine(unsigned cpus) {
+    Topology topology;
+    topology.node_count = 3;
+    topology.cpu_count = static_cast<uint16_t>(cpus);
+    topology.node_of_cpu.fill(-1);
+    for (unsigned cpu = 0; cpu < cpus; ++cpu) topology.node_of_cpu[cpu] = static_cast<int16_t>(cpu % 2);
+    for (unsigned i = 0; i < 3; ++i)
+        topology.nodes[i] = {.online_memory = true, .has_cpus = i < 2, .allowed = true, .lower_tier = i == 2};
+    topology.distance[0] = {10, 12, 50};
+    topology.distance[1] = {12, 10, 50};
+    topology.distance[2] = {255, 255, 10};
+    return topology;
+}
+
+std::function<uint64_t(Random&)> uniform(uint64_t first, uint64_t count) {
+    return [=](Random& random) { return first + random() % count; };
+}
+
+std::function<uint64_t(Random&)> zipf(std::vector<uint64_t> order, double exponent) {
+    std::vector<double> sum(order.size());
+    double total = 0;
+    for (size_t i = 0; i < order.size(); ++i) sum[i] = total += std::pow(static_cast<double>(i + 1), -exponent);
+    return [order = std::move(order), sum = std::move(sum), total](Random& random) {
+        const double point = std::uniform_real_distribution(0.0, total)(random);
+        const auto rank = std::lower_bound(sum.begin(), sum.end(), point) - sum.begin();
+        return order[std::min(static_cast<size_t>(rank), order.size() - 1)];
+    };
+}
+
+Simulator::Simulator(const Topology& topology, const Settings& settings)
+    : topology_(topology),
+      settings_(settings),
+      random_(settings.seed),
+      heat_storage_(
+          HeatTable::bytes_for(settings.heat_chunks != 0 ? settings.heat_chunks : settings.pages / kPagesPerChunk + 1)),
+      policy_(topology_, settings.policy, heat_storage_),
+      budget_(budget_word_, settings.rate_limit_mbps, kBatchPages * kPageBytes),
+      node_(settings.pages, 2),
+      moves_of_page_(settings.pages, 0) {}
+
+void Simulator::run_ms(uint64_t ms) {
+    loads_ = loads_from_dram_ = 0;
+    const TimeNs end = now_ + ms * kNsPerMs;
+    while (now_ < end) {
+        now_ = std::min({end, next_drain_, next_plan_});
+        move_until(now_);
+        if (now_ == next_drain_) {
+            sample_until(now_);
+            next_drain_ = next_drain_ + settings_.drain_ms * kNsPerMs;
+        }
+        if (now_ == next_plan_) {
+            plan();
+            next_plan_ = next_plan_ + settings_.plan_ms * kNsPerMs;
+        }
+    }
+}
+
+// ---- the program
+
+// One thread after the other, as rings are drained: time goes back at each.
+void Simulator::sample_until(TimeNs end) {
+    for (Running& running : threads_) {
+        std::exponential_distribution<double> gap(running.thread.samples_per_second / kNsPerSecond);
+        while (running.next < end) {
+            take_sample(running.thread, running.next);
+            running.next = running.next + 1 + static_cast<uint64_t>(gap(random_));
+        }
+    }
+}
+
+void Simulator::take_sample(const Thread& thread, TimeNs time) {
+    const uint64_t page = thread.page(random_);
+    const bool store = std::uniform_real_distribution(0.0, 1.0)(random_) < thread.store_share;
+    const ServedBy level = is_lower(page) ? ServedBy::kExtMem : ServedBy::kDram;
+    if (!store) {
+        ++loads_;
+        loads_from_dram_ += level == ServedBy::kDram;
+    }
+    feed({.address = address(page) + random_() % kPageBytes,
+          .time = time,
+          .tid = thread.cpu,
+          .cpu = thread.cpu,
+          .node = topology_.node_of(thread.cpu),
+          .served_by = store ? ServedBy::kNoLevel : level,
+          .store = store});
+}
+
+void Simulator::feed(const Sample& sample) {
+    policy_.record(sample);
+    ++samples_;
+}
+
+void Simulator::place(uint64_t first, uint64_t count, int16_t node) {
+    std::fill_n(node_.begin() + static_cast<ptrdiff_t>(first), count, node);
+}
+
+void Simulator::reuse(uint64_t first, uint64_t count) {
+    place(first, count, 2);
+    policy_.forget(address(first), address(first + count));
+}
+
+// ---- the mover
+
+void Simulator::plan() {
+    // As the library: what the mover has not taken yet is not added to.
+    constexpr size_t kQueue = 256;
+    if (queue_.size() >= kQueue) return;
+    std::vector<Move> moves(kQueue - queue_.size());
+    moves.resize(policy_.plan(now_, moves));
+    queue_.insert(queue_.end(), moves.begin(), moves.end());
+}
+
+void Simulator::move_until(TimeNs end) {
+    while (mover_now_ < end) {
+        if (batch_.started) {
+            if (batch_.done > end) return;
+            mover_now_ = batch_.done;
+            finish_batch();
+            continue;
+        }
+        if (batch_.moves.empty() && !fill_batch()) {
+            mover_now_ = end;
+            return;
+        }
+        const auto answer = budget_.take(batch_.pages * kPageBytes, mover_now_);
+        if (!answer.granted) {
+            // Timer slack: up to a millisecond late, at random.
+            mover_now_ = answer.retry_at + random_() % kNsPerMs;
+            continue;
+        }
+        calls_.push_back({mover_now_, batch_.pages * kPageBytes});
+        batch_.started = true;
+        batch_.done = mover_now_ + settings_.call_ns + batch_.pages * settings_.page_ns;
+    }
+}
+
+// Moves of one target that follow each other in the queue, up to 8 MiB.
+bool Simulator::fill_batch() {
+    while (!queue_.empty()) {
+        const Move& move = queue_.front();
+        if (!batch_.moves.empty() && batch_.moves.front().target != move.target) break;
+        if (batch_.pages + move.pages > kBatchPages) break;
+        const uint64_t first = (move.address - kBase) / kPageBytes;
+        for (uint64_t page = first; page < first + move.pages; ++page) batch_.pages += is_ours(page) && is_lower(page);
+        batch_.moves.push_back(move);
+        queue_.pop_front();
+    }
+    return !batch_.moves.empty();
+}
+
+void Simulator::finish_batch() {
+    for (const Move& move : batch_.moves) {
+        const uint64_t first = (move.address - kBase) / kPageBytes;
+        for (uint64_t page = first; page < first + move.pages; ++page) {
+            PageOutcome outcome = PageOutcome::kPromoted;
+            if (!is_ours(page)) {
+                outcome = PageOutcome::kAbsent;
+            } else if (!is_lower(page)) {
+                outcome = PageOutcome::kAtTarget;
+            } else if (std::uniform_real_distribution(0.0, 1.0)(random_) < settings_.busy_share) {
+                outcome = PageOutcome::kBusy;
+            }
+            if (outcome == PageOutcome::kPromoted) {
+                node_[page] = move.target.value;
+                ++moves_of_page_[page];
+                ++pages_moved_;
+            }
+            report(page, 1, outcome, move.target);
+        }
+    }
+    batch_ = {};
+}
+
+void Simulator::report(uint64_t page, uint32_t pages, PageOutcome outcome, NodeId target) {
+    policy_.report(
+        {.address = address(page), .pages = pages, .outcome = outcome, .time = mover_now_, .target = target});
+}
+
+// ---- what came of it
+
+uint64_t Simulator::pages_on(int16_t node, uint64_t first, uint64_t count) const {
+    const auto begin = node_.begin() + static_cast<ptrdiff_t>(first);
+    return static_cast<uint64_t>(std::count(begin, begin + static_cast<ptrdiff_t>(count), node));
+}
+
+unsigned Simulator::most_moves_of_a_page() const {
+    return moves_of_page_.empty() ? 0 : *std::max_element(moves_of_page_.begin(), moves_of_page_.end());
+}
+
+double Simulator::dram_share() const {
+    return loads_ == 0 ? 0 : static_cast<double>(loads_from_dram_) / static_cast<double>(loads_);
+}
+
+}    // namespace pghot::sim
