@@ -60,7 +60,8 @@ uint64_t promotion_targets(const sys::MemoryPolicy& policy, const Topology& topo
 int AddressSpace::refresh(FileSystem& files, PolicyOf targets_of) {
     char buffer[16384];
     bool first = true;
-    const int result = files.lines("/proc/self/maps", buffer, [&](std::string_view line) {
+    // thread-self: /proc/self is the main thread, which has no mappings once it has left by pthread_exit.
+    const int result = files.lines("/proc/thread-self/maps", buffer, [&](std::string_view line) {
         if (first) count_ = left_out_ = 0;
         first = false;
         Mapping mapping;

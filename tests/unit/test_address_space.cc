@@ -74,7 +74,7 @@ protected:
 };
 
 TEST_F(AddressSpaceTest, FindsTheRangeOfAnAddress) {
-    files.files["/proc/self/maps"] =
+    files.files["/proc/thread-self/maps"] =
         "10000-12000 rw-p 0 00:00 0\n20000-21000 r-xp 0 fe:00 7 /bin/x\n30000-31000 rw-p 0 00:00 0\n";
     ASSERT_EQ(refresh(), 0);
     EXPECT_EQ(space.find(0xffff), nullptr);
@@ -87,7 +87,7 @@ TEST_F(AddressSpaceTest, FindsTheRangeOfAnAddress) {
 }
 
 TEST_F(AddressSpaceTest, NeighboursThatAnswerAlikeAreOneRange) {
-    files.files["/proc/self/maps"] =
+    files.files["/proc/thread-self/maps"] =
         "10000-12000 rw-p 0 00:00 0\n12000-14000 r--p 0 00:00 0\n14000-15000 rw-p 0 fe:00 3 /f\n";
     ASSERT_EQ(refresh(), 0);
     EXPECT_EQ(space.size(), 2u);
@@ -97,7 +97,7 @@ TEST_F(AddressSpaceTest, NeighboursThatAnswerAlikeAreOneRange) {
 TEST_F(AddressSpaceTest, MoreRangesThanFitAreLeftOutAndCounted) {
     std::string maps;
     for (int i = 1; i <= 6; ++i) maps += std::to_string(i) + "00000-" + std::to_string(i) + "01000 rw-p 0 00:00 0\n";
-    files.files["/proc/self/maps"] = maps;
+    files.files["/proc/thread-self/maps"] = maps;
     ASSERT_EQ(refresh(), 0);
     EXPECT_EQ(space.size(), 4u);
     EXPECT_EQ(space.left_out(), 2u);
@@ -105,7 +105,7 @@ TEST_F(AddressSpaceTest, MoreRangesThanFitAreLeftOutAndCounted) {
 }
 
 TEST_F(AddressSpaceTest, AFailedReadKeepsTheOldPicture) {
-    files.files["/proc/self/maps"] = "10000-12000 rw-p 0 00:00 0\n";
+    files.files["/proc/thread-self/maps"] = "10000-12000 rw-p 0 00:00 0\n";
     ASSERT_EQ(refresh(), 0);
     files.files.clear();
     EXPECT_LT(refresh(), 0);
