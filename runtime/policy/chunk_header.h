@@ -113,28 +113,25 @@ inline void ChunkHeader::rotate(Tick now, const HeatRules& rules) {
     for (auto& count : node_samples) count = static_cast<uint16_t>(keep ? (count + 1) / 2 : 0);
 }
 
-// Index of the half window that a tick falls into; 2: none. A tick cannot be after the running half: rotate() came
-// first.
-constexpr unsigned half_window_of(Tick tick, Tick half_start, Tick half) {
-    if (later_by(tick, half_start) >= 0) return 0;
-    return later_by(tick, half_start - half) >= 0 ? 1 : 2;
-}
-
+// Arithmetic instead of branches: whether a page was sampled lately and whether it is hot is what the processor cannot
+// guess, and a wrong guess costs as much as all the rest of a sample.
 inline void ChunkHeader::enter(const PageRecord& page, unsigned index, const HeatRules& rules) {
+    const unsigned is_hot = rules.is_hot(page.freq);
     ++pages[0];
-    if (!rules.is_hot(page.freq)) return;
-    ++hot[0];
-    ++region_hot[0][index / kPagesPerRegion];
+    hot[0] = static_cast<uint16_t>(hot[0] + is_hot);
+    auto& region = region_hot[0][index / kPagesPerRegion];
+    region = static_cast<uint8_t>(region + is_hot);
 }
 
 inline void ChunkHeader::leave(const PageRecord& page, unsigned index, const HeatRules& rules) {
-    if (page.freq == 0) return;
-    const unsigned half = half_window_of(last_sample(page), half_start, rules.half);
-    if (half > 1) return;
-    --pages[half];
-    if (!rules.is_hot(page.freq)) return;
-    --hot[half];
-    --region_hot[half][index / kPagesPerRegion];
+    const Tick tick = last_sample(page);    // never after the running half: rotate() came first
+    const unsigned half = later_by(tick, half_start) < 0;
+    const unsigned is_in = static_cast<unsigned>(page.freq != 0) & (later_by(tick, half_start - rules.half) >= 0);
+    const unsigned is_hot = is_in & rules.is_hot(page.freq);
+    pages[half] = static_cast<uint16_t>(pages[half] - is_in);
+    hot[half] = static_cast<uint16_t>(hot[half] - is_hot);
+    auto& region = region_hot[half][index / kPagesPerRegion];
+    region = static_cast<uint8_t>(region - is_hot);
 }
 
 inline void ChunkHeader::count_sample(uint8_t caller, Tick now) {

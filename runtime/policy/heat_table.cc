@@ -34,19 +34,6 @@ HeatTable::HeatTable(std::span<std::byte> storage, const HeatRules& rules) : rul
     list_ = reinterpret_cast<Block*>(place + slot_count_ * sizeof(uint64_t));
 }
 
-size_t HeatTable::home(uint64_t chunk) const {
-    // Fibonacci hashing spreads neighbours; the multiply maps the hash to any number of slots without a division.
-    const uint64_t hash = chunk * 0x9e3779b97f4a7c15ull;
-    return static_cast<size_t>((static_cast<unsigned __int128>(hash) * slot_count_) >> 64);
-}
-
-HeatTable::Block HeatTable::find(uint64_t chunk) const {
-    if (capacity_ == 0 || chunk >= kChunkLimit) return kNoBlock;
-    for (size_t i = home(chunk); slots_[i] != 0; i = i + 1 == slot_count_ ? 0 : i + 1)
-        if (slots_[i] >> kBlockBits == chunk) return static_cast<Block>(slots_[i] & ((1u << kBlockBits) - 1)) - 1;
-    return kNoBlock;
-}
-
 HeatTable::Block HeatTable::obtain(uint64_t chunk, Tick now) {
     const Block known = find(chunk);
     if (known != kNoBlock || capacity_ == 0 || chunk >= kChunkLimit) return known;
@@ -79,32 +66,6 @@ void HeatTable::reset_page(Block block, unsigned index) {
     header.set_state(page, PageState::kCold);
     header.set_top(page, false);
     page = PageRecord{};
-}
-
-void HeatTable::heat(Block block, unsigned index, Tick tick, uint8_t caller) {
-    advance(block, tick);
-    ChunkHeader& header = headers_[block];
-    PageRecord& record = block_pages(block)[index];
-    PageRecord page = record;    // one load and one store: the bit fields are worked on in a register
-    const Tick now = header.last;
-    header.rotate(now, rules_);
-    header.count_sample(caller, now);
-    header.leave(page, index, rules_);
-    const bool continues = page.freq != 0 && now - header.last_sample(page) <= rules_.window;
-    page.freq = (continues ? std::min<unsigned>(page.freq + 1, kFrequencyMax) : 1) & 0xf;
-    page.time = now & kTickMask;
-    page.vote(caller);
-    header.enter(page, index, rules_);
-    record = page;
-}
-
-void HeatTable::advance(Block block, Tick now) {
-    ChunkHeader& header = headers_[block];
-    // Never behind the running half window either: planning may have moved that on.
-    const Tick newest = later_by(header.half_start, header.last) > 0 ? header.half_start : header.last;
-    const Tick to = later_by(now, newest) > 0 ? now : newest;
-    if (to >> kEpochBits != header.last >> kEpochBits) sweep(block, to);
-    header.last = to;
 }
 
 // Every record's age is below one epoch and one window here, since the last sweep cleared what was older: the 14 bits

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -49,6 +50,9 @@ public:
     // Counts one access: window, frequency, node. A tick a little before the newest one (rings are drained one after
     // the other) counts as the newest.
     void heat(Block block, unsigned index, Tick tick, uint8_t caller);
+    // Hints for a sample that is recorded soon, about ten samples ahead: first the index, then what it leads to.
+    void prefetch_index(uint64_t chunk) const;
+    void prefetch_heat(uint64_t chunk, unsigned index) const;
     // Brings the times of a block up to `now`: marks records whose 14 bit time is about to become ambiguous.
     void advance(Block block, Tick now);
 
@@ -74,7 +78,11 @@ private:
         kRecordBytes + sizeof(ChunkHeader) + kSlotsPerBlock * sizeof(uint64_t) + sizeof(Block);
     static_assert(kBytesPerBlock * 4 <= kPagesPerChunk * 17, "at most 4.25 bytes a page");
 
-    size_t home(uint64_t chunk) const;
+    // Fibonacci hashing spreads neighbours; the multiply maps the hash to any number of slots without a division.
+    size_t home(uint64_t chunk) const {
+        const uint64_t hash = chunk * 0x9e3779b97f4a7c15ull;
+        return static_cast<size_t>((static_cast<unsigned __int128>(hash) * slot_count_) >> 64);
+    }
     void insert(uint64_t chunk, Block block);
     void erase(uint64_t chunk);
     Block take_block(Tick now);
@@ -98,5 +106,53 @@ private:
     Block hand_ = 0;           // where the search for a cold chunk goes on
     uint64_t evictions_ = 0;
 };
+
+// ---- inline, since every sample passes here
+
+inline HeatTable::Block HeatTable::find(uint64_t chunk) const {
+    if (capacity_ == 0 || chunk >= kChunkLimit) return kNoBlock;
+    for (size_t i = home(chunk); slots_[i] != 0; i = i + 1 == slot_count_ ? 0 : i + 1)
+        if (slots_[i] >> kBlockBits == chunk) return static_cast<Block>(slots_[i] & ((1u << kBlockBits) - 1)) - 1;
+    return kNoBlock;
+}
+
+inline void HeatTable::prefetch_index(uint64_t chunk) const {
+    if (capacity_ != 0) __builtin_prefetch(&slots_[home(chunk)]);
+}
+
+inline void HeatTable::prefetch_heat(uint64_t chunk, unsigned index) const {
+    const Block block = find(chunk);
+    if (block == kNoBlock) return;
+    const auto* header = reinterpret_cast<const std::byte*>(&headers_[block]);
+    __builtin_prefetch(header, 1);
+    __builtin_prefetch(header + sizeof(ChunkHeader) - 1, 1);
+    __builtin_prefetch(&records_[size_t{block} * kPagesPerChunk + index], 1);
+}
+
+inline void HeatTable::advance(Block block, Tick now) {
+    ChunkHeader& header = headers_[block];
+    // Never behind the running half window either: planning may have moved that on.
+    const Tick newest = later_by(header.half_start, header.last) > 0 ? header.half_start : header.last;
+    const Tick to = later_by(now, newest) > 0 ? now : newest;
+    if (to >> kEpochBits != header.last >> kEpochBits) sweep(block, to);
+    header.last = to;
+}
+
+inline void HeatTable::heat(Block block, unsigned index, Tick tick, uint8_t caller) {
+    advance(block, tick);
+    ChunkHeader& header = headers_[block];
+    PageRecord& record = block_pages(block)[index];
+    PageRecord page = record;    // one load and one store: the bit fields are worked on in a register
+    const Tick now = header.last;
+    header.rotate(now, rules_);
+    header.count_sample(caller, now);
+    header.leave(page, index, rules_);
+    const bool continues = page.freq != 0 && now - header.last_sample(page) <= rules_.window;
+    page.freq = (continues ? std::min<unsigned>(page.freq + 1, kFrequencyMax) : 1) & 0xf;
+    page.time = now & kTickMask;
+    page.vote(caller);
+    header.enter(page, index, rules_);
+    record = page;
+}
 
 }    // namespace pghot

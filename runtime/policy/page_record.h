@@ -38,14 +38,11 @@ struct PageRecord {
     // eight samples of the new one.
     void vote(uint8_t caller) {
         if (caller == kUnknownCaller) return;
-        if (margin == 0) {
-            node = caller & 0xf;
-            margin = 1;
-        } else if (node != caller) {
-            margin = (margin - 1) & 7;
-        } else if (margin < kMarginMax) {
-            margin = (margin + 1) & 7;
-        }
+        const unsigned lead = margin;
+        const unsigned agreed = lead < kMarginMax ? lead + 1 : lead;
+        const unsigned contested = lead == 0 ? 1 : lead - 1;
+        margin = (node == caller ? agreed : contested) & 7;
+        node = (lead == 0 ? caller : node) & 0xf;
     }
 };
 static_assert(sizeof(PageRecord) == 4);

@@ -16,6 +16,9 @@ void add_saturating(Count& count, uint32_t amount) {
 // A page of such a chunk that tells nothing of its place (stores only) is most likely at home too.
 bool seems_at_home(const ChunkHeader& header) { return header.dram_seen && !header.lower_seen; }
 
+// Heat of a huge page is kept at its head.
+unsigned index_of(const Sample& sample) { return sample.huge ? 0 : page_in_chunk(sample.address); }
+
 uintptr_t address_of(const ChunkHeader& header, unsigned page) {
     return static_cast<uintptr_t>(header.chunk * kChunkBytes + page * kPageBytes);
 }
@@ -75,7 +78,7 @@ bool PromotionPolicy::record(const Sample& sample) {
     const Tick tick = tick_of(sample.time);
     const Block block = heat_.obtain(sample.address / kChunkBytes, tick);
     if (block == HeatTable::kNoBlock) return false;
-    const unsigned index = sample.huge ? 0 : page_in_chunk(sample.address);
+    const unsigned index = index_of(sample);
     heat_.heat(block, index, tick, targets_.caller(sample.node));
     ChunkHeader& header = heat_.header(block);
     PageRecord& page = heat_.pages(block)[index];
@@ -85,6 +88,20 @@ bool PromotionPolicy::record(const Sample& sample) {
     note_hot(block, page);
     ++counters_.recorded;
     return true;
+}
+
+size_t PromotionPolicy::record(std::span<const Sample> samples) {
+    constexpr size_t kAhead = 12;    // samples between fetching and recording: covers a miss to memory
+    size_t recorded = 0;
+    for (size_t i = 0; i < samples.size() + 2 * kAhead; ++i) {
+        if (i < samples.size()) heat_.prefetch_index(samples[i].address / kChunkBytes);
+        if (i >= kAhead && i - kAhead < samples.size()) {
+            const Sample& soon = samples[i - kAhead];
+            heat_.prefetch_heat(soon.address / kChunkBytes, index_of(soon));
+        }
+        if (i >= 2 * kAhead) recorded += record(samples[i - 2 * kAhead]);
+    }
+    return recorded;
 }
 
 // Only DRAM and extension memory tell where a page is; a store or a cache hit does not.
