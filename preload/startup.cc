@@ -55,8 +55,10 @@ struct Process {
 constinit Process process;
 
 void say(std::string_view line) {
+    constexpr std::string_view kPrefix = "pghot: ";
+    if (line.starts_with(kPrefix)) line.remove_prefix(kPrefix.size());
     char text[Warnings::kLineBytes + 16];
-    const auto end = fmt::format_to_n(text, sizeof text, FMT_COMPILE("pghot: {}\n"), line);
+    const auto end = fmt::format_to_n(text, sizeof text, FMT_COMPILE("{}{}\n"), kPrefix, line);
     const size_t length = std::min(end.size, sizeof text);
     if (write(STDERR_FILENO, text, length) < 0) return;    // closed or full: nobody listens
 }

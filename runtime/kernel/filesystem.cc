@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -51,7 +52,7 @@ std::string_view FileSystem::first_line(const char* path, std::span<char> buffer
     const long got = read(path, buffer);
     if (got <= 0) return {};
     const std::string_view text(buffer.data(), static_cast<size_t>(got));
-    return text.substr(0, text.find('\n'));
+    return {text.data(), std::min(text.find('\n'), text.size())};
 }
 
 long KernelFiles::read(const char* path, std::span<char> out) {

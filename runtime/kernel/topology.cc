@@ -82,7 +82,8 @@ void read_tiers(FileSystem& files, Topology& out) {
     files.list(kTierFolder, [&](std::string_view name) {
         constexpr std::string_view kPrefix = "memory_tier";
         if (!name.starts_with(kPrefix)) return;
-        std::string_view digits = name.substr(kPrefix.size());
+        std::string_view digits = name;
+        digits.remove_prefix(kPrefix.size());
         int16_t tier = 0;
         if (!take_number(digits, tier) || !digits.empty()) return;
         const Path path(kTierFolder, "/", name, "/nodelist");
