@@ -82,8 +82,10 @@ void AccessLoop::run(uint64_t accesses) {
         const size_t page = zipf_ != nullptr ? zipf_->draw(random) : scaled(random, pages);
         const size_t line = random % kLinesPerPage;
         auto* word = reinterpret_cast<volatile uint64_t*>(&memory_[page * kPageBytes + line * kLineBytes]);
-        if (i % 2 == 0) sum += *word;
-        else *word = i;
+        if (i % 2 == 0)
+            sum += *word;
+        else
+            *word = i;
     }
     random_ = random;
     sum_ += sum;

@@ -152,6 +152,11 @@ def print_table(runs, base="NUMAB0"):
     for row in rows:
         print("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
                         for i, (cell, width) in enumerate(zip(row, widths))))
+    paces = [run.wall_s / run.modelled_s for run in runs[base] if run.modelled_s]
+    if paces:
+        print(f"pace: {base} takes {statistics.median(paces):.2f} x its modelled time on this host. Timers (the kernel's scan "
+              "delay, a library's intervals) run in wall time: from about 1.2 on, whoever moves pages looks better in "
+              "modelled time than it is.")
 
 
 def print_model(bench):

@@ -35,8 +35,10 @@ Memory::Memory(MemoryKind kind, size_t bytes) : kind_(kind), bytes_(bytes / kPag
             allocation_ = std::malloc(allocation_bytes_);
             break;
         case MemoryKind::kBss:
-            if (bytes_ > kBssBytes) errno = ENOMEM;
-            else allocation_ = bss_array;
+            if (bytes_ > kBssBytes)
+                errno = ENOMEM;
+            else
+                allocation_ = bss_array;
             break;
     }
     if (allocation_ == nullptr) return;

@@ -38,11 +38,12 @@ std::string model_as_json() {
     return fmt::format(
         "{{\"local_dram_ns\":{},\"remote_dram_ns\":{},\"cxl_ns\":{},\"l2_hit_cycles\":{},\"l3_hit_cycles\":{},"
         "\"cycles_per_us\":{},\"instructions_per_ns\":{},\"l1_lines\":{},\"l2_lines\":{},\"l3_lines\":{},"
-        "\"dram_mb_per_s\":{},\"cxl_mb_per_s\":{},\"threads_per_vcpu\":{},\"page_move_ns\":{},\"moving_call_ns\":{},"
+        "\"dram_mb_per_s\":{},\"cxl_mb_per_s\":{},\"threads_per_node\":{},\"page_move_ns\":{},\"moving_call_ns\":{},"
         "\"hint_fault_ns\":{},\"pte_update_ns\":{},\"sample_ns\":{}}}",
         RIG_LOCAL_DRAM_NS, RIG_REMOTE_DRAM_NS, RIG_CXL_NS, RIG_L2_HIT_CYCLES, RIG_L3_HIT_CYCLES, RIG_CYCLES_PER_US,
         RIG_INSTRUCTIONS_PER_NS, RIG_L1_LINES, RIG_L2_LINES, RIG_L3_LINES, RIG_DRAM_MB_PER_S, RIG_CXL_MB_PER_S,
-        RIG_THREADS_PER_VCPU, RIG_PAGE_MOVE_NS, RIG_MOVING_CALL_NS, RIG_HINT_FAULT_NS, RIG_PTE_UPDATE_NS, RIG_SAMPLE_NS);
+        RIG_THREADS_PER_NODE, RIG_PAGE_MOVE_NS, RIG_MOVING_CALL_NS, RIG_HINT_FAULT_NS, RIG_PTE_UPDATE_NS,
+        RIG_SAMPLE_NS);
 }
 
 }    // namespace tier_bench

@@ -15,13 +15,14 @@ struct ModelledTime {
     double instructions_us = 0;    // of the slowest CPU, as are the next two
     double memory_us = 0;
     double samples_us = 0;
-    double page_moves_us = 0;      // whole machine, as are the rest: charged as if nothing overlapped
+    double page_moves_us = 0;    // whole machine, as are the rest: charged as if nothing overlapped
     double moving_calls_us = 0;
     double hint_faults_us = 0;
     double pte_updates_us = 0;
 
     double total_us() const {
-        return instructions_us + memory_us + samples_us + page_moves_us + moving_calls_us + hint_faults_us + pte_updates_us;
+        return instructions_us + memory_us + samples_us + page_moves_us + moving_calls_us + hint_faults_us +
+               pte_updates_us;
     }
 };
 

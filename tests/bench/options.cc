@@ -37,7 +37,8 @@ std::optional<uint64_t> parse_scaled(const char* text, uint64_t kilo) {
     uint64_t scale = 1;
     for (const char suffix : {'K', 'M', 'G'}) {
         scale *= kilo;
-        if (*end == suffix && end[1] == 0 && value >= 0) return static_cast<uint64_t>(value * static_cast<double>(scale));
+        if (*end == suffix && end[1] == 0 && value >= 0)
+            return static_cast<uint64_t>(value * static_cast<double>(scale));
     }
     if (end == text || *end != 0 || value < 0) return std::nullopt;
     return static_cast<uint64_t>(value);
@@ -74,8 +75,20 @@ bool parse_double(const char* text, double& out) {
 }
 
 enum Option {
-    kThreads, kCpuNode, kMemoryNode, kBytes, kAccesses, kSeconds, kPattern, kZipfExponent, kZipfOrder, kGroups, kMemory,
-    kSeed, kModel, kShowHelp
+    kThreads,
+    kCpuNode,
+    kMemoryNode,
+    kBytes,
+    kAccesses,
+    kSeconds,
+    kPattern,
+    kZipfExponent,
+    kZipfOrder,
+    kGroups,
+    kMemory,
+    kSeed,
+    kModel,
+    kShowHelp
 };
 
 constexpr option kOptions[] = {
@@ -98,20 +111,32 @@ constexpr option kOptions[] = {
 
 bool apply(int which, const char* value, Options& options) {
     switch (which) {
-        case kThreads: return parse_int(value, options.threads, 1);
-        case kCpuNode: return parse_int(value, options.cpu_node, 0);
-        case kMemoryNode: return parse_int(value, options.memory_node, 0);
-        case kBytes: return parse_count(value, 1024, options.bytes);
-        case kAccesses: return parse_count(value, 1000, options.accesses);
-        case kSeconds: return parse_double(value, options.seconds);
-        case kPattern: return parse_name(value, options.pattern, {Pattern::kUniform, Pattern::kZipf});
-        case kZipfExponent: return parse_double(value, options.zipf_exponent);
-        case kZipfOrder: return parse_name(value, options.zipf_order, {ZipfOrder::kScattered, ZipfOrder::kSequential});
-        case kGroups: return parse_int(value, options.groups, 1) && options.groups <= 2;
+        case kThreads:
+            return parse_int(value, options.threads, 1);
+        case kCpuNode:
+            return parse_int(value, options.cpu_node, 0);
+        case kMemoryNode:
+            return parse_int(value, options.memory_node, 0);
+        case kBytes:
+            return parse_count(value, 1024, options.bytes);
+        case kAccesses:
+            return parse_count(value, 1000, options.accesses);
+        case kSeconds:
+            return parse_double(value, options.seconds);
+        case kPattern:
+            return parse_name(value, options.pattern, {Pattern::kUniform, Pattern::kZipf});
+        case kZipfExponent:
+            return parse_double(value, options.zipf_exponent);
+        case kZipfOrder:
+            return parse_name(value, options.zipf_order, {ZipfOrder::kScattered, ZipfOrder::kSequential});
+        case kGroups:
+            return parse_int(value, options.groups, 1) && options.groups <= 2;
         case kMemory:
             return parse_name(value, options.memory, {MemoryKind::kMmap, MemoryKind::kHeap, MemoryKind::kBss});
-        case kSeed: return parse_count(value, 1000, options.seed);
-        default: return false;
+        case kSeed:
+            return parse_count(value, 1000, options.seed);
+        default:
+            return false;
     }
 }
 
@@ -128,9 +153,12 @@ const char* name_of(Pattern pattern) { return pattern == Pattern::kUniform ? "un
 const char* name_of(ZipfOrder order) { return order == ZipfOrder::kScattered ? "scattered" : "sequential"; }
 const char* name_of(MemoryKind kind) {
     switch (kind) {
-        case MemoryKind::kMmap: return "mmap";
-        case MemoryKind::kHeap: return "heap";
-        case MemoryKind::kBss: break;
+        case MemoryKind::kMmap:
+            return "mmap";
+        case MemoryKind::kHeap:
+            return "heap";
+        case MemoryKind::kBss:
+            break;
     }
     return "bss";
 }

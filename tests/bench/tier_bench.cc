@@ -104,15 +104,16 @@ Result run_threads(const Options& options, const std::vector<Group>& groups) {
         const Group& group = groups[i % groups.size()];
         const int cpu = group.cpus[i / groups.size() % group.cpus.size()];
         result.cpus.insert(cpu);
-        workers[i].thread = std::thread([&, i, cpu, worker = &workers[i], memory = group.memory, zipf = group.zipf.get()] {
-            const bool on_cpu = pin_to(cpu);
-            AccessLoop loop(memory, zipf, options.seed * 1000 + i);
-            pinned.count_down();
-            go.wait();
-            if (on_cpu) worker->accesses = run_accesses(loop, share + (i < rest ? 1 : 0), options.seconds, start);
-            worker->end = Clock::now();
-            worker->checksum = loop.checksum();
-        });
+        workers[i].thread =
+            std::thread([&, i, cpu, worker = &workers[i], memory = group.memory, zipf = group.zipf.get()] {
+                const bool on_cpu = pin_to(cpu);
+                AccessLoop loop(memory, zipf, options.seed * 1000 + i);
+                pinned.count_down();
+                go.wait();
+                if (on_cpu) worker->accesses = run_accesses(loop, share + (i < rest ? 1 : 0), options.seconds, start);
+                worker->end = Clock::now();
+                worker->checksum = loop.checksum();
+            });
     }
     pinned.wait();
     const Counters before = read_counters();
@@ -132,7 +133,8 @@ Result run_threads(const Options& options, const std::vector<Group>& groups) {
 
 std::string as_json(const Counts& counts) {
     std::string json = "{";
-    for (const auto& [name, value] : counts) json += fmt::format("{}\"{}\":{}", json.size() > 1 ? "," : "", name, value);
+    for (const auto& [name, value] : counts)
+        json += fmt::format("{}\"{}\":{}", json.size() > 1 ? "," : "", name, value);
     return json + "}";
 }
 
@@ -145,7 +147,8 @@ std::string as_json(const std::map<int, uint64_t>& pages) {
 std::string as_json(const std::optional<ModelledTime>& time) {
     if (!time) return "null";
     return fmt::format(
-        "{{\"slowest_cpu\":{},\"instructions_us\":{:.0f},\"memory_us\":{:.0f},\"samples_us\":{:.0f},\"page_moves_us\":{:.0f},"
+        "{{\"slowest_cpu\":{},\"instructions_us\":{:.0f},\"memory_us\":{:.0f},\"samples_us\":{:.0f},\"page_moves_us\":{"
+        ":.0f},"
         "\"moving_calls_us\":{:.0f},\"hint_faults_us\":{:.0f},\"pte_updates_us\":{:.0f}}}",
         time->slowest_cpu, time->instructions_us, time->memory_us, time->samples_us, time->page_moves_us,
         time->moving_calls_us, time->hint_faults_us, time->pte_updates_us);
@@ -170,7 +173,8 @@ std::string groups_as_json(const std::vector<Group>& groups) {
     return "[" + json + "]";
 }
 
-void print_result(const Options& options, const Result& result, const Memory& memory, const std::vector<Group>& groups) {
+void print_result(const Options& options, const Result& result, const Memory& memory,
+                  const std::vector<Group>& groups) {
     const std::optional<ModelledTime> time = modelled_time(result.phase, result.cpus);
     fmt::print(
         "{{\"threads\":{},\"groups\":{},\"memory_node\":{},\"memory\":\"{}\",\"bytes\":{},\"pattern\":\"{}\","
@@ -185,7 +189,8 @@ void print_result(const Options& options, const Result& result, const Memory& me
 int run(const Options& options) {
     Memory memory(options.memory, options.bytes);
     if (!memory.valid() || !memory.place_on(options.memory_node)) {
-        fmt::print(stderr, "tier_bench: {} bytes on node {}: {}\n", options.bytes, options.memory_node, std::strerror(errno));
+        fmt::print(stderr, "tier_bench: {} bytes on node {}: {}\n", options.bytes, options.memory_node,
+                   std::strerror(errno));
         return 1;
     }
     const std::vector<Group> groups = make_groups(options, memory.bytes());
@@ -209,9 +214,12 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
     tier_bench::Options options;
     switch (tier_bench::parse_options(argc, argv, options)) {
-        case tier_bench::Parsed::kDone: return 0;
-        case tier_bench::Parsed::kUsageError: return 2;
-        case tier_bench::Parsed::kRun: return tier_bench::run(options);
+        case tier_bench::Parsed::kDone:
+            return 0;
+        case tier_bench::Parsed::kUsageError:
+            return 2;
+        case tier_bench::Parsed::kRun:
+            return tier_bench::run(options);
     }
     return 2;
 }

@@ -4,8 +4,8 @@
  * (C), the guest module (kernel C) and tests/bench (C++), hence plain integer macros; the unit is the end of each name.
  *
  * The machine modelled is the one of the published runs: two DRAM nodes with 64 hardware threads each and one CXL node.
- * One virtual CPU stands for the 64 threads of a node, so each node's bandwidth is divided by 64 (RIG_THREADS_PER_VCPU):
- * one virtual CPU then loads a node as far as 64 threads load the real one.
+ * The virtual CPUs of a node stand for its 64 threads (with --vcpus 2 one CPU stands for all of them), so a line takes a
+ * node's queue as long as that many lines would: the virtual CPUs load a node as far as 64 threads load the real one.
  */
 #pragma once
 
@@ -34,16 +34,16 @@
  * x8 PCIe 5 link, which is also the figure of the QEMU HMAT recipe. */
 #define RIG_DRAM_MB_PER_S 230400
 #define RIG_CXL_MB_PER_S 30000
-#define RIG_THREADS_PER_VCPU 64
+#define RIG_THREADS_PER_NODE 64
 
 /* Costs that happen in the kernel, where the plugin does not look. Charged in full to the completion time, both for the
  * kernel's own promotion and for libpghot.
  *
  * page move: 1-3 us a 4 KiB page is the fact sheet's range for move_pages and for migration on a fault.
- * moving call: lru_cache_disable() = an expedited RCU grace period plus a work item on every CPU. No figure for a machine of
- *   128 CPUs is published; expedited grace periods are given as tens of microseconds, and waking every CPU's worker costs as
- *   much again. (A move_pages call of one page takes 7-30 us on a two-CPU host: the floor.) Only move_pages, mbind and
- *   migrate_pages pay it; a promotion on a hint fault does not.
+ * moving call: lru_cache_disable() = an expedited RCU grace period plus a work item on every CPU. No figure for 128 CPUs
+ *   is published, so this one is an assumption: expedited grace periods are given as tens of microseconds, and waking every
+ *   CPU's worker costs as much again. (A move_pages call of one page that is there already: 10-30 us on a busy two-CPU
+ *   host, the floor.) Only move_pages, mbind and migrate_pages pay it; a promotion on a hint fault does not.
  * hint fault: 1.4 us, the measured cost of a minor fault. PTE update: 76 ns a page, the measured cost of re-arming by
  *   mprotect, which walks and flushes as task_numa_work does.
  * sample: 1-3 us an IBS interrupt. */

@@ -2,9 +2,9 @@
 /*
  * Memory shared by the QEMU plugin (host) and the guest module: one block a virtual CPU.
  *
- * Everything in a block is touched by one host thread only: the plugin runs in the thread of the virtual CPU, and so does the
- * guest code that runs on that CPU. The module therefore must touch a block on its own CPU; then no atomics are needed, only
- * that the compiler keeps the order (volatile fields). The counters may be read from any CPU.
+ * Everything in a block is touched by one host thread only: the plugin runs in the thread of the virtual CPU, and so
+ * does the guest code that runs on that CPU. The module therefore must touch a block on its own CPU; then no atomics
+ * are needed, only that the compiler keeps the order (volatile fields). The counters may be read from any CPU.
  */
 #pragma once
 

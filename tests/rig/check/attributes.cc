@@ -51,7 +51,8 @@ void check_filters(const Opener& open) {
     open.expect("exclude_kernel without swfilt", EINVAL, [](auto& a) { a.exclude_kernel = 1; });
     open.expect("exclude_user without swfilt", EINVAL, [](auto& a) { a.exclude_user = 1; });
     open.expect("exclude_hv without swfilt", EINVAL, [](auto& a) { a.exclude_hv = 1; });
-    open.expect("exclude_kernel with swfilt", with_swfilt, [](auto& a) { a.exclude_kernel = 1, a.config2 = kSwFilter; });
+    open.expect("exclude_kernel with swfilt", with_swfilt,
+                [](auto& a) { a.exclude_kernel = 1, a.config2 = kSwFilter; });
     open.expect("exclude_idle", EINVAL, [](auto& a) { a.exclude_idle = 1, a.config2 = kSwFilter; });
     open.expect("exclude_host", EINVAL, [](auto& a) { a.exclude_host = 1, a.config2 = kSwFilter; });
     open.expect("exclude_guest", EINVAL, [](auto& a) { a.exclude_guest = 1, a.config2 = kSwFilter; });
@@ -77,7 +78,8 @@ void check_latency_filter(const Opener& open) {
 void check_attachment(Report& report, Rules rules) {
     const perf_event_attr attr = ibs_attr();
     const int task = open_error(attr, 0, -1);
-    report.check(task == (rules >= kTaskEvents ? 0 : EINVAL), "event of a task", task ? strerrorname_np(task) : "opens");
+    report.check(task == (rules >= kTaskEvents ? 0 : EINVAL), "event of a task",
+                 task ? strerrorname_np(task) : "opens");
     const int wide = open_error(attr, -1, 0);
     report.check(wide == 0, "event of a CPU", wide ? strerrorname_np(wide) : "opens");
 

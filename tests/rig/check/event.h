@@ -80,9 +80,7 @@ public:
 
     char* begin() const { return base_; }
     size_t size() const { return bytes_; }
-    bool contains(uint64_t address) const {
-        return address - reinterpret_cast<uint64_t>(base_) < bytes_;
-    }
+    bool contains(uint64_t address) const { return address - reinterpret_cast<uint64_t>(base_) < bytes_; }
 
 private:
     char* base_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rules_check VERSION: checks the loaded ibs_op against the rules of that kernel version ("6.14"). Runs in the rig as root.
+// rules_check VERSION: checks the loaded ibs_op against the rules of that kernel version ("6.14"). Runs in the rig as
+// root.
 #include <cstdio>
 #include <cstdlib>
 

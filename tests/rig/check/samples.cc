@@ -81,10 +81,10 @@ void check_source(Report& report, Rules rules, const Source& source) {
     if (source.bytes < 16 * kMiB) return;
     const Records stores = sample(rules, source.cpu, ibs_attr(), [&] { store_lines(memory, passes); });
     const uint64_t missed = rules >= kFullSource ? kStoreMissed : kStoreMissedBefore66;
-    const double store = share_of(stores, memory, [&](const Sample& s) {
-        return s.data_src == missed && s.miss_latency_cycles == 0;
-    });
-    report.check(store >= kNearlyAll, std::string("stores have no level and no latency: ") + source.name, percent(store));
+    const double store =
+        share_of(stores, memory, [&](const Sample& s) { return s.data_src == missed && s.miss_latency_cycles == 0; });
+    report.check(store >= kNearlyAll, std::string("stores have no level and no latency: ") + source.name,
+                 percent(store));
 }
 
 uint64_t physical_page(uint64_t address) {

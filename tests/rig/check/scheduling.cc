@@ -55,9 +55,10 @@ void check_multiplexing(Report& report) {
     second.disable();
     for (const Event* event : {&first, &second}) {
         const auto times = event->times();
-        report.check(times.running_ns > times.enabled_ns / 10 && times.running_ns < times.enabled_ns * 9 / 10,
-                     "two events share the CPU's one counter by turns",
-                     std::to_string(times.running_ns / 1000000) + " of " + std::to_string(times.enabled_ns / 1000000) + " ms");
+        report.check(
+            times.running_ns > times.enabled_ns / 10 && times.running_ns < times.enabled_ns * 9 / 10,
+            "two events share the CPU's one counter by turns",
+            std::to_string(times.running_ns / 1000000) + " of " + std::to_string(times.enabled_ns / 1000000) + " ms");
     }
     report.check(first.take().samples.size() >= 100 && second.take().samples.size() >= 100, "and both get samples");
 }
@@ -85,7 +86,9 @@ struct Pair {
     Pair& operator=(const Pair&) = delete;
 
     // The index of the process whose memory the address is in; both have the parent's layout. -1: elsewhere.
-    int owner_of(uint64_t address) const { return memory[0].contains(address) ? 0 : memory[1].contains(address) ? 1 : -1; }
+    int owner_of(uint64_t address) const {
+        return memory[0].contains(address) ? 0 : memory[1].contains(address) ? 1 : -1;
+    }
 };
 
 void check_owner(Report& report, const char* what, const Pair& pair, const Records& records, int only) {
@@ -93,12 +96,15 @@ void check_owner(Report& report, const char* what, const Pair& pair, const Recor
     for (const Sample& sample : records.samples) {
         const int owner = pair.owner_of(sample.address);
         if (owner < 0) continue;
-        if (sample.pid == static_cast<uint32_t>(pair.pids[owner]) && (only < 0 || owner == only)) ++right[owner];
-        else ++wrong;
+        if (sample.pid == static_cast<uint32_t>(pair.pids[owner]) && (only < 0 || owner == only))
+            ++right[owner];
+        else
+            ++wrong;
     }
     const bool seen = only >= 0 ? right[only] >= 100 : right[0] >= 100 && right[1] >= 100;
-    report.check(wrong == 0 && seen, what,
-                 std::to_string(right[0]) + " and " + std::to_string(right[1]) + " right, " + std::to_string(wrong) + " wrong");
+    report.check(
+        wrong == 0 && seen, what,
+        std::to_string(right[0]) + " and " + std::to_string(right[1]) + " right, " + std::to_string(wrong) + " wrong");
 }
 
 void check_tasks(Report& report, Rules rules) {

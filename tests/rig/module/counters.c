@@ -20,9 +20,10 @@ static int show(struct seq_file *out, void *unused)
 		if (cpu >= RIG_MAX_VCPUS)
 			break;
 		c = &rig_block(cpu)->counters;
-		seq_printf(out, "cpu %d node %d instructions %llu accesses %llu l2_hits %llu l3_hits %llu", cpu, cpu_to_node(cpu),
-			   c->instructions, c->accesses, c->l2_hits, c->l3_hits);
-		seq_printf(out, " misses_node0 %llu misses_node1 %llu misses_node2 %llu", c->misses[0], c->misses[1], c->misses[2]);
+		seq_printf(out, "cpu %d node %d instructions %llu accesses %llu l2_hits %llu l3_hits %llu", cpu,
+			   cpu_to_node(cpu), c->instructions, c->accesses, c->l2_hits, c->l3_hits);
+		seq_printf(out, " misses_node0 %llu misses_node1 %llu misses_node2 %llu", c->misses[0], c->misses[1],
+			   c->misses[2]);
 		seq_printf(out, " memory_ns %llu queue_ns %llu samples %llu filtered %llu lost %llu\n",
 			   div_u64(c->memory_ps, 1000), div_u64(c->queue_ps, 1000), c->samples, c->filtered, c->lost);
 	}

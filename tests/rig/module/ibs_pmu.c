@@ -2,10 +2,10 @@
 /*
  * The PMU "ibs_op": schedules one event a CPU onto the plugin's sampler and hands the samples to the perf core.
  *
- * The hardware interrupts for every sample; a plugin of interface 1 cannot, so samples wait in the CPU's ring until a 1 ms
- * timer, the next task switch or the end of the event takes them. They are always taken before the task changes, so each
- * belongs to the task that ran; their time stamp is late by up to 1 ms. A consequence: the period of freq=1 events, which the
- * core tunes from the distance of interrupts, is not modelled well.
+ * The hardware interrupts for every sample; a plugin of interface 1 cannot, so samples wait in the CPU's ring until a 1
+ * ms timer, the next task switch or the end of the event takes them. They are always taken before the task changes, so
+ * each belongs to the task that ran; their time stamp is late by up to 1 ms. A consequence: the period of freq=1
+ * events, which the core tunes from the distance of interrupts, is not modelled well.
  */
 #include <linux/hrtimer.h>
 #include <linux/percpu.h>
@@ -16,6 +16,7 @@
 #include "ibs_registers.h"
 
 #define DRAIN_MS 1
+#define UNPRIVILEGED 1 /* in hw.flags: whoever opened it may not see kernel data */
 
 struct cpu_ibs {
 	struct perf_event *event;
@@ -57,7 +58,7 @@ static void sample_regs(struct pt_regs *regs, u64 ip)
 /* 6.14 and later hide the physical address in RAW from whoever may not see kernel data. */
 static bool hides_physical_address(const struct perf_event *event)
 {
-	return rig.rules >= RULES_SWFILT && event->hw.flags & 1;
+	return rig.rules >= RULES_SWFILT && event->hw.flags & UNPRIVILEGED;
 }
 
 struct raw_payload {
@@ -78,7 +79,8 @@ static void attach_raw(struct perf_event *event, struct perf_sample_data *data, 
 		raw->frag.size -= sizeof(payload->registers.branch_target);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 	{
-		/* perf_sample_save_raw_data(), whose parameters differ between kernels: size padded to 8 with its own u32 */
+		/* perf_sample_save_raw_data(), whose parameters differ between kernels: padded so that size and its
+		 * own u32 are a multiple of 8. */
 		const u32 size = round_up(raw->frag.size + sizeof(u32), sizeof(u64));
 
 		raw->size = size - sizeof(u32);
@@ -114,7 +116,8 @@ static int report(struct perf_event *event, const struct rig_sample *sample)
 	struct raw_payload payload;
 	struct ibs_registers *registers = &payload.registers;
 	struct pt_regs regs;
-	const u64 op_ctl = event->hw.config | OPCTL_ENABLE | OPCTL_VAL | (event->hw.sample_period >> 4 & OPCTL_MAX_CNT) |
+	const u64 op_ctl = event->hw.config | OPCTL_ENABLE | OPCTL_VAL |
+			   (event->hw.sample_period >> 4 & OPCTL_MAX_CNT) |
 			   (event->hw.sample_period >> 4 & (OPCTL_MAX_CNT_EXT >> 4)) << 4;
 
 	ibs_fill_registers(registers, sample, cpu_to_node(smp_processor_id()), op_ctl);
@@ -148,8 +151,8 @@ static void drain(struct perf_event *event)
 		event->hw.last_period = event->hw.sample_period;
 		if (drops(event) || !report(event, &sample))
 			continue;
-		/* Throttled: the hardware would have stopped here, so what the plugin tagged since was never tagged. The
-		 * core's tick starts the event again. */
+		/* Throttled: the hardware would have stopped here, so what the plugin tagged since was never tagged.
+		 * The core's tick starts the event again. */
 		sampler->enabled = 0;
 		sampler->tail = sampler->head;
 		event->hw.state |= PERF_HES_STOPPED;
@@ -189,9 +192,10 @@ static int event_init(struct perf_event *event)
 	event->hw.config_base = request.min_latency_cycles;
 	event->hw.sample_period = request.period;
 	event->hw.last_period = request.period;
+	/* MaxCnt in config: the driver makes it the event's period. */
 	if (!event->attr.sample_period)
-		event->attr.sample_period = request.period; /* MaxCnt in config: the driver makes it the event's period */
-	event->hw.flags = *rig.paranoid > 1 && !perfmon_capable();
+		event->attr.sample_period = request.period;
+	event->hw.flags = *rig.paranoid > 1 && !perfmon_capable() ? UNPRIVILEGED : 0;
 	local64_set(&event->hw.period_left, 0);
 	return 0;
 }
@@ -225,7 +229,8 @@ static void event_stop(struct perf_event *event, int flags)
 	sampler->enabled = 0;
 	barrier();
 	drain(event);
-	local64_set(&event->hw.period_left, sampler->left); /* the count goes on where it stood when the task runs again */
+	/* The count goes on where it stood when the task runs again. */
+	local64_set(&event->hw.period_left, sampler->left);
 	event->hw.state |= PERF_HES_STOPPED | PERF_HES_UPTODATE;
 }
 
@@ -266,7 +271,11 @@ PMU_FORMAT_ATTR(l3missonly, "config:16");
 PMU_FORMAT_ATTR(swfilt, "config2:0");
 PMU_FORMAT_ATTR(ldlat, "config1:0-11");
 static struct attribute *format_attrs[] = {
-	&format_attr_cnt_ctl.attr, &format_attr_l3missonly.attr, &format_attr_swfilt.attr, &format_attr_ldlat.attr, NULL,
+	&format_attr_cnt_ctl.attr,
+	&format_attr_l3missonly.attr,
+	&format_attr_swfilt.attr,
+	&format_attr_ldlat.attr,
+	NULL,
 };
 
 static ssize_t one_show(struct device *device, struct device_attribute *attr, char *page)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * IBS op registers, and the two halves that meet in them: what the hardware would have written for a sample of the plugin,
- * and how the driver turns that into perf's data source. Plain C on purpose: tests/rig/check compiles it too.
+ * IBS op registers, and the two halves that meet in them: what the hardware would have written for a sample of the
+ * plugin, and how the driver turns that into perf's data source. Plain C on purpose: tests/rig/check compiles it too.
  */
 #pragma once
 #include "model.h"
@@ -14,7 +14,7 @@
 #define OPCTL_MAX_CNT 0xffffULL
 #define OPCTL_MAX_CNT_EXT (0x7fULL << 20)
 
-#define IBS_DATA2_SRC_LO(source) ((source) & 7)
+#define IBS_DATA2_SRC_LO(source) ((source)&7)
 #define IBS_DATA2_SRC_HI(source) (((source) >> 3) << 6)
 #define IBS_DATA2_REMOTE_NODE (1ULL << 4)
 #define IBS_DATA2_HIT_OWNED (1ULL << 5)
@@ -97,8 +97,8 @@ static inline rig_u64 ibs_op_data(const struct rig_sample *sample)
 	return IBS_RETIRE_CYCLES / 2 | tag_to_retire << 16;
 }
 
-static inline void ibs_fill_registers(struct ibs_registers *registers, const struct rig_sample *sample, unsigned cpu_node,
-				      rig_u64 op_ctl)
+static inline void ibs_fill_registers(struct ibs_registers *registers, const struct rig_sample *sample,
+				      unsigned cpu_node, rig_u64 op_ctl)
 {
 	registers->op_ctl = op_ctl;
 	registers->op_rip = sample->ip;
@@ -121,11 +121,33 @@ static inline void ibs_fill_registers(struct ibs_registers *registers, const str
 #define SRC_HOPS(value) ((rig_u64)(value) << 43)
 
 enum { OP_NA = 1, OP_LOAD = 2, OP_STORE = 4 };
-enum { LEVEL_NA = 1, LEVEL_HIT = 2, LEVEL_L1 = 8, LEVEL_LFB = 0x10, LEVEL_L2 = 0x20, LEVEL_L3 = 0x40, LEVEL_LOCAL_RAM = 0x80,
-       LEVEL_REMOTE_RAM = 0x100, LEVEL_REMOTE_CACHE1 = 0x400, LEVEL_REMOTE_CACHE2 = 0x800, LEVEL_IO = 0x1000,
-       LEVEL_UNCACHED = 0x2000 };
-enum { NUMBER_L1 = 1, NUMBER_L2 = 2, NUMBER_L3 = 3, NUMBER_UNCACHED = 8, NUMBER_CXL = 9, NUMBER_IO = 0xa,
-       NUMBER_ANY_CACHE = 0xb, NUMBER_LFB = 0xc, NUMBER_RAM = 0xd, NUMBER_PMEM = 0xe, NUMBER_NA = 0xf };
+enum {
+	LEVEL_NA = 1,
+	LEVEL_HIT = 2,
+	LEVEL_L1 = 8,
+	LEVEL_LFB = 0x10,
+	LEVEL_L2 = 0x20,
+	LEVEL_L3 = 0x40,
+	LEVEL_LOCAL_RAM = 0x80,
+	LEVEL_REMOTE_RAM = 0x100,
+	LEVEL_REMOTE_CACHE1 = 0x400,
+	LEVEL_REMOTE_CACHE2 = 0x800,
+	LEVEL_IO = 0x1000,
+	LEVEL_UNCACHED = 0x2000
+};
+enum {
+	NUMBER_L1 = 1,
+	NUMBER_L2 = 2,
+	NUMBER_L3 = 3,
+	NUMBER_UNCACHED = 8,
+	NUMBER_CXL = 9,
+	NUMBER_IO = 0xa,
+	NUMBER_ANY_CACHE = 0xb,
+	NUMBER_LFB = 0xc,
+	NUMBER_RAM = 0xd,
+	NUMBER_PMEM = 0xe,
+	NUMBER_NA = 0xf
+};
 enum { HOPS_SAME_NODE = 1, HOPS_OTHER_NODE = 2 };
 enum { SNOOP_NA = 1, SNOOP_HITM = 0x10, LOCK_NA = 1, LOCK_LOCKED = 2 };
 enum { TLB_NA = 1, TLB_HIT = 2, TLB_MISS = 4, TLB_L1 = 8, TLB_L2 = 0x10 };
@@ -154,7 +176,8 @@ static inline rig_u64 ibs_source_level(rig_u64 op_data2, rig_u64 op_data3, int f
 		case IBS_SOURCE_LOCAL_CACHE:
 			return HIT(LEVEL_L3, SRC_LEVEL_NUMBER(NUMBER_L3));
 		case IBS_SOURCE_NEAR_CCX:
-			return HIT(LEVEL_REMOTE_CACHE1, SRC_LEVEL_NUMBER(NUMBER_ANY_CACHE) | SRC_REMOTE | SRC_HOPS(HOPS_SAME_NODE));
+			return HIT(LEVEL_REMOTE_CACHE1,
+				   SRC_LEVEL_NUMBER(NUMBER_ANY_CACHE) | SRC_REMOTE | SRC_HOPS(HOPS_SAME_NODE));
 		case IBS_SOURCE_FAR_CCX:
 			return HIT(LEVEL_REMOTE_CACHE2, SRC_LEVEL_NUMBER(NUMBER_ANY_CACHE) | other_node);
 		case IBS_SOURCE_DRAM:
@@ -178,7 +201,8 @@ static inline rig_u64 ibs_source_level(rig_u64 op_data2, rig_u64 op_data3, int f
 static inline rig_u64 ibs_source_snoop(rig_u64 op_data2, rig_u64 op_data3)
 {
 	const unsigned source = ibs_data_source_of(op_data2);
-	const int cache = source == IBS_SOURCE_LOCAL_CACHE || source == IBS_SOURCE_NEAR_CCX || source == IBS_SOURCE_FAR_CCX;
+	const int cache =
+		source == IBS_SOURCE_LOCAL_CACHE || source == IBS_SOURCE_NEAR_CCX || source == IBS_SOURCE_FAR_CCX;
 	const int left_core = (op_data3 & IBS_DATA3_LOAD) && (op_data3 & IBS_DATA3_L2_MISS);
 
 	return SRC_SNOOP(left_core && cache && !(op_data2 & IBS_DATA2_HIT_OWNED) ? SNOOP_HITM : SNOOP_NA);

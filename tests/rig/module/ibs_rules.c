@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the ibs_op driver accepts, by kernel: attribute checks and error codes of perf_ibs_init() and its neighbours. Checks
- * that the perf core makes from the PMU's capabilities (any exclude_* before 6.14, task events on 6.1) are not here but in
- * ibs_pmu.c's registration.
+ * What the ibs_op driver accepts, by kernel: attribute checks and error codes of perf_ibs_init() and its neighbours.
+ * Checks that the perf core makes from the PMU's capabilities (any exclude_* before 6.14, task events on 6.1) are not
+ * here but in ibs_pmu.c's registration.
  */
 #include "rig.h"
 #include "ibs_registers.h"

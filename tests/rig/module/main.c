@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Guest module of the rig: finds the memory shared with the QEMU plugin, then offers the PMU ibs_op and /proc/rig_counters.
- * Test only: it calls perf_event_overflow(), which the kernel does not export, through its address.
+ * Guest module of the rig: finds the memory shared with the QEMU plugin, then offers the PMU ibs_op and
+ * /proc/rig_counters. Test only: it calls perf_event_overflow(), which the kernel does not export, through its address.
  */
 #include <linux/io.h>
 #include <linux/kprobes.h>
@@ -67,7 +67,8 @@ static int count_moving_call(struct kprobe *probe, struct pt_regs *regs)
 static struct kprobe moving_call = { .symbol_name = "lru_cache_disable", .pre_handler = count_moving_call };
 
 /* Runs before the task changes (and before perf schedules its events out): the samples still belong to current. */
-static void on_task_switch(void *data, bool preempt, struct task_struct *from, struct task_struct *to, unsigned int state)
+static void on_task_switch(void *data, bool preempt, struct task_struct *from, struct task_struct *to,
+			   unsigned int state)
 {
 	ibs_drain_this_cpu();
 }

@@ -3,8 +3,8 @@
  * The cache of one virtual CPU: three direct-mapped tag arrays (L1, L2, share of L3), sizes from model.h.
  *
  * Tags are virtual line numbers, because asking QEMU for the physical address costs more than the rest of a hit. Two
- * processes on one CPU may so hit each other's lines, and a page that moved keeps its cached lines; both are bounded by the
- * cache's size (4 MiB of a 128 MiB working set).
+ * processes on one CPU may so hit each other's lines, and a page that moved keeps its cached lines; both are bounded by
+ * the cache's size (4 MiB of a 128 MiB working set).
  */
 #pragma once
 #include <stdint.h>

@@ -26,7 +26,8 @@
 PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API;
 
 enum { kUserAddressBits = 47 };
-static const uint64_t kLowRamBytes = 2ull << 30; /* q35 puts RAM beyond this at 4 GiB, below it keeps a hole for devices */
+/* q35 puts RAM beyond this at 4 GiB: the hole below is for devices. */
+static const uint64_t kLowRamBytes = 2ull << 30;
 static const double kRateLifeSeconds = 0.02;
 
 struct vcpu {
@@ -50,8 +51,8 @@ static bool spin = true;
 static struct node_queue queues[RIG_NODES];
 
 /* Bytes from the start of the guest's RAM, over all nodes. What QEMU calls the physical address differs: 7.2 gives the
- * offset of the node's memory object among all objects plus its offset in RAM plus the offset within it, so node k's part
- * begins at 2 * k * dram_bytes; later versions give the guest's physical address. */
+ * offset of the node's memory object among all objects plus its offset in RAM plus the offset within it, so node k's
+ * part begins at 2 * k * dram_bytes; later versions give the guest's physical address. */
 static uint64_t ram_offset_of(const struct qemu_plugin_hwaddr *hwaddr)
 {
 	const uint64_t address = qemu_plugin_hwaddr_phys_addr(hwaddr);
@@ -117,8 +118,9 @@ static double serve_miss(struct vcpu *vcpu, unsigned node)
 }
 
 /* The host time that emulation took since the previous miss counts towards the latency: emulating an access costs some
- * 230 ns, which would otherwise come on top. Where the latency is longer than that (CXL), wall time then follows modelled
- * time, and so do kernel and library timers against the program's progress. Never repays more than one miss. */
+ * 230 ns, which would otherwise come on top. Where the latency is longer than that (CXL), wall time then follows
+ * modelled time, and so do kernel and library timers against the program's progress. Never repays more than one miss.
+ */
 static void pace(struct vcpu *vcpu, double latency_ns)
 {
 	const uint64_t end = vcpu->paced_until + (uint64_t)(latency_ns * ticks_per_ns);
@@ -148,8 +150,9 @@ static bool is_tagged(struct vcpu *vcpu)
 		return false;
 	sampler->tagged += sampler->length;
 	uint64_t length = sampler->period;
+	/* CurCnt starts with 7 random low bits, so the period ends that much sooner. */
 	if (sampler->randomise && length > 128)
-		length -= next_random(vcpu) & 127; /* CurCnt starts with 7 random low bits, so the period ends that much sooner */
+		length -= next_random(vcpu) & 127;
 	sampler->length = length;
 	sampler->left = (int64_t)length;
 	return true;
@@ -160,7 +163,8 @@ static bool passes_filter(const struct rig_sampler *sampler, const struct rig_sa
 	if (sampler->l3_miss_only && sample->level != RIG_MEMORY)
 		return false;
 	if (sampler->min_latency_cycles)
-		return !sample->is_store && sample->level != RIG_L1 && sample->latency_cycles > sampler->min_latency_cycles;
+		return !sample->is_store && sample->level != RIG_L1 &&
+		       sample->latency_cycles > sampler->min_latency_cycles;
 	return true;
 }
 
@@ -243,7 +247,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(tb, i);
 		void *ip = (void *)(uintptr_t)qemu_plugin_insn_vaddr(instruction);
-		qemu_plugin_register_vcpu_mem_cb(instruction, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, ip);
+		qemu_plugin_register_vcpu_mem_cb(instruction, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+						 ip);
 	}
 }
 
@@ -303,8 +308,11 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 		return 1;
 	}
 	ticks_per_ns = measure_ticks_per_ns();
-	for (unsigned node = 0; node < RIG_NODES; node++)
-		queues[node].service_ns = service_ns(node == RIG_CXL_NODE ? RIG_CXL_MB_PER_S : RIG_DRAM_MB_PER_S);
+	const double threads_per_vcpu = 2.0 * RIG_THREADS_PER_NODE / vcpu_count;
+	for (unsigned node = 0; node < RIG_NODES; node++) {
+		const unsigned mb_per_s = node == RIG_CXL_NODE ? RIG_CXL_MB_PER_S : RIG_DRAM_MB_PER_S;
+		queues[node].service_ns = service_ns(mb_per_s, threads_per_vcpu);
+	}
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	return 0;
 }

@@ -4,9 +4,9 @@
  *
  *     wait = service * load / (2 * (1 - load)),   load = service * (lines a ns, all CPUs together)
  *
- * with the service time of a 64-byte line from the node's bandwidth. Rates are taken in modelled time, window by window, so a
- * host that deschedules a CPU does not change them. A CPU that went idle would keep its last rate for ever; rates older than
- * the caller's limit of host time count as nothing.
+ * with the service time of a 64-byte line from the node's bandwidth. Rates are taken in modelled time, window by
+ * window, so a host that deschedules a CPU does not change them. A CPU that went idle would keep its last rate for
+ * ever; rates older than the caller's limit of host time count as nothing.
  */
 #pragma once
 #include <stdint.h>
@@ -15,7 +15,8 @@
 #include "shared.h"
 
 enum { kWindowLines = 256 };
-static const double kMaxLoad = 0.95; /* the closed loop (a waiting CPU asks for less) keeps below it; guards the division */
+/* Guards the division; the closed loop (a waiting CPU asks for less) keeps below it. */
+static const double kMaxLoad = 0.95;
 
 struct node_queue {
 	double service_ns;
@@ -23,9 +24,10 @@ struct node_queue {
 	uint64_t published_at[RIG_MAX_VCPUS]; /* host ticks */
 };
 
-static inline double service_ns(unsigned mb_per_s)
+/* One virtual CPU stands for threads_per_vcpu threads, so its line stands for as many lines. */
+static inline double service_ns(unsigned mb_per_s, double threads_per_vcpu)
 {
-	return RIG_LINE_BYTES * 1000.0 * RIG_THREADS_PER_VCPU / mb_per_s;
+	return RIG_LINE_BYTES * 1000.0 * threads_per_vcpu / mb_per_s;
 }
 
 static inline void node_queue_publish(struct node_queue *queue, unsigned cpu, double lines_per_ns, uint64_t now)
