@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ring and the decoder on a real kernel: page faults of a thread carry exact addresses, whatever the machine.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "runtime/kernel/perf_event.h"
+#include "runtime/kernel/syscalls.h"
+#include "runtime/sources/sample_decoder.h"
+
+namespace pghot {
+namespace {
+
+PerfEventSettings page_faults() {
+    PerfEventSettings settings;
+    settings.pmu_type = PERF_TYPE_SOFTWARE;
+    settings.config = PERF_COUNT_SW_PAGE_FAULTS;
+    settings.sample_period = 1;
+    settings.exclude_kernel = true;
+    return settings;
+}
+
+class PageFaults : public testing::Test {
+protected:
+    void SetUp() override {
+        const int error = event.open(page_faults(), sys::thread_id());
+        if (error == -EACCES) GTEST_SKIP() << "perf_event_open is not permitted (kernel.perf_event_paranoid)";
+        if (error == -ENOSYS || error == -EPERM)
+            GTEST_SKIP() << "perf_event_open is blocked here: " << strerror(-error);
+        ASSERT_EQ(error, 0) << strerror(-error);
+    }
+    std::vector<RawSample> drain() {
+        std::vector<RawSample> samples;
+        event.ring().drain([&](const PerfRecord& record) {
+            RawSample raw;
+            if (record.type == PERF_RECORD_SAMPLE && decode_sample(record, raw)) samples.push_back(raw);
+            if (record.type == PERF_RECORD_LOST) std::memcpy(&lost, record.body.data() + 8, sizeof lost);
+        });
+        return samples;
+    }
+    static char* fresh_pages(size_t count) {
+        void* at = mmap(nullptr, count * kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        madvise(at, count * kPageBytes, MADV_NOHUGEPAGE);
+        return static_cast<char*>(at);
+    }
+
+    PerfEvent event;
+    uint64_t lost = 0;
+};
+
+TEST_F(PageFaults, EveryFirstTouchIsASampleWithItsAddress) {
+    constexpr size_t kPages = 200;
+    char* pages = fresh_pages(kPages);
+    drain();
+    const uint64_t before = sys::now().ns;
+    for (size_t i = 0; i < kPages; ++i) pages[i * kPageBytes + 100] = 1;
+    const uint64_t after = sys::now().ns;
+    std::set<uintptr_t> touched;
+    for (const RawSample& sample : drain()) {
+        const uintptr_t offset = sample.address - reinterpret_cast<uintptr_t>(pages);
+        if (offset >= kPages * kPageBytes) continue;
+        EXPECT_EQ(offset % kPageBytes, 100u);
+        EXPECT_GE(sample.time_ns, before) << "the ring's clock is CLOCK_MONOTONIC";
+        EXPECT_LE(sample.time_ns, after);
+        EXPECT_EQ(sample.tid, static_cast<uint32_t>(sys::thread_id()));
+        EXPECT_EQ(sample.period, 1u);
+        touched.insert(page_of(sample.address));
+    }
+    EXPECT_EQ(touched.size(), kPages);
+    munmap(pages, kPages * kPageBytes);
+}
+
+TEST_F(PageFaults, AnotherThreadIsNotSampled) {
+    constexpr size_t kPages = 50;
+    char* pages = fresh_pages(kPages);
+    drain();
+    std::thread([&] {
+        for (size_t i = 0; i < kPages; ++i) pages[i * kPageBytes] = 1;
+    }).join();
+    for (const RawSample& sample : drain())
+        EXPECT_GE(sample.address - reinterpret_cast<uintptr_t>(pages), kPages * kPageBytes);
+    munmap(pages, kPages * kPageBytes);
+}
+
+TEST_F(PageFaults, WhatDoesNotFitIsCountedAsLost) {
+    const size_t kPages = event.ring().capacity_bytes() / 80 * 3;
+    char* pages = fresh_pages(kPages + 1);
+    drain();
+    for (size_t i = 0; i < kPages; ++i) pages[i * kPageBytes] = 1;
+    const size_t kept = drain().size();
+    pages[kPages * kPageBytes] = 1;    // the kernel writes the count before the next record that fits
+    const size_t later = drain().size();
+    EXPECT_GT(lost, 0u);
+    EXPECT_GE(kept + later + lost, kPages + 1);
+    munmap(pages, (kPages + 1) * kPageBytes);
+}
+
+TEST(PerfEvent, AnUnknownPmuIsRefusedWithItsErrno) {
+    PerfEventSettings settings = page_faults();
+    settings.pmu_type = 0x7fffffff;
+    PerfEvent event;
+    const int error = event.open(settings, sys::thread_id());
+    EXPECT_TRUE(error == -ENOENT || error == -EACCES || error == -EPERM || error == -ENOSYS) << error;
+    EXPECT_FALSE(event.is_open());
+}
+
+TEST(PerfEvent, AThreadThatIsGoneIsEsrch) {
+    int tid = 0;
+    std::thread([&] { tid = sys::thread_id(); }).join();
+    PerfEvent event;
+    const int error = event.open(page_faults(), tid);
+    if (error == -EACCES || error == -EPERM || error == -ENOSYS)
+        GTEST_SKIP() << "perf_event_open is not permitted here";
+    EXPECT_EQ(error, -ESRCH);
+}
+
+}    // namespace
+}    // namespace pghot
