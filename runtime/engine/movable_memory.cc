@@ -82,7 +82,7 @@ void MovableMemory::clip(const Move& move, FunctionRef<void(const Move&)> keep,
             keep(part);
         } else {
             const PageOutcome outcome = range == nullptr ? PageOutcome::kAbsent : PageOutcome::kRefused;
-            rest(MoveOutcome{at, pages, outcome, kNoNode, move.planned});
+            rest(MoveOutcome{at, pages, outcome, kNoNode, move.planned, move.target});
         }
         at = part_end;
     }

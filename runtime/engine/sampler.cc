@@ -263,6 +263,7 @@ void Sampler::run() {
 bool Sampler::drain(TimeNs now) {
     const uint64_t before = counters().get(Counter::hwhint_total_events);
     fullest_ = source_->drain(now, [this](const Sample& sample) { use(sample); });
+    record_batch();
     return counters().get(Counter::hwhint_total_events) != before;
 }
 
@@ -275,13 +276,22 @@ void Sampler::use(const Sample& sample) {
     counters().add(Counter::hwhint_useful_events);
     counters().add(level_counter(sample.served_by));
     if (memory_->was_reused(sample.address)) {
+        record_batch();
         const uintptr_t chunk = chunk_of(sample.address);
         policy_->forget(chunk, chunk + kChunkBytes);
     }
-    if (!policy_->record(sample)) return;
-    counters().add(Counter::pghot_recorded_accesses);
-    counters().add(sample.origin == SampleOrigin::kIbs ? Counter::pghot_recorded_hwhints
-                                                       : Counter::pghot_recorded_hintfaults);
+    batch_[batched_++] = sample;
+    if (batched_ == batch_.size()) record_batch();
+}
+
+void Sampler::record_batch() {
+    if (batched_ == 0) return;
+    const size_t recorded = policy_->record(std::span(batch_).first(batched_));
+    // One source, one origin.
+    const bool hinted = batch_[0].origin == SampleOrigin::kHintFault;
+    counters().add(Counter::pghot_recorded_accesses, recorded);
+    counters().add(hinted ? Counter::pghot_recorded_hintfaults : Counter::pghot_recorded_hwhints, recorded);
+    batched_ = 0;
 }
 
 void Sampler::take_outcomes() {
@@ -323,7 +333,7 @@ void Sampler::send(const Move& move) {
     } else {
         counters().add(Counter::plans_dropped, move.pages);
     }
-    policy_->report(MoveOutcome{move.address, move.pages, outcome, kNoNode, move.planned});
+    policy_->report(MoveOutcome{move.address, move.pages, outcome, kNoNode, move.planned, move.target});
 }
 
 void Sampler::read_free_memory(TimeNs now) {

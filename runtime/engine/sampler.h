@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "runtime/engine/drain_pace.h"
@@ -30,6 +31,8 @@ public:
     void finish();
 
 private:
+    static constexpr size_t kSamplesPerBatch = 256;
+
     int own_descriptors();
     void open_statistics();
     bool read_machine();
@@ -45,6 +48,7 @@ private:
 
     bool drain(TimeNs now);
     void use(const Sample& sample);
+    void record_batch();
     void take_outcomes();
     void plan(TimeNs now);
     void send(const Move& move);
@@ -72,6 +76,8 @@ private:
     std::optional<ReplaySource> replay_;
     Recorder recorder_;
     SampleSource* source_ = nullptr;
+    std::array<Sample, kSamplesPerBatch> batch_{};    // recorded together: their places in the table are fetched ahead
+    size_t batched_ = 0;
     DrainPace pace_;
     unsigned fullest_ = 0;
     TimeNs next_house_{};

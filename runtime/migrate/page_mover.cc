@@ -12,7 +12,7 @@ constexpr int kNotWritten = -4096;
 // Merges neighbouring pages with the same fate into one outcome.
 class OutcomeRun {
 public:
-    OutcomeRun(PageMover::Report report, TimeNs now) : report_(report), now_(now) {}
+    OutcomeRun(PageMover::Report report, TimeNs now, NodeId target) : report_(report), now_(now), target_(target) {}
     ~OutcomeRun() { flush(); }
     OutcomeRun(const OutcomeRun&) = delete;
     OutcomeRun& operator=(const OutcomeRun&) = delete;
@@ -24,7 +24,7 @@ public:
             return;
         }
         flush();
-        run_ = MoveOutcome{address, pages, outcome, node, now_};
+        run_ = MoveOutcome{address, pages, outcome, node, now_, target_};
     }
 
 private:
@@ -34,6 +34,7 @@ private:
     }
     PageMover::Report report_;
     TimeNs now_;
+    NodeId target_;
     MoveOutcome run_{};
 };
 
@@ -60,7 +61,7 @@ NodeId PageMover::choose_target(const Move& move, uint64_t allowed) {
 void PageMover::refuse(const Move& move, PageOutcome outcome, Counter counter, Report report) {
     counters_.add(counter, move.pages);
     if (counter == Counter::pgpromote_fail_nomem) counters_.add(Counter::pgpromote_fail, move.pages);
-    report(MoveOutcome{move.address, move.pages, outcome, kNoNode, world_.now()});
+    report(MoveOutcome{move.address, move.pages, outcome, kNoNode, world_.now(), move.target});
 }
 
 bool PageMover::add(const Move& move, Report report) {
@@ -99,7 +100,7 @@ void PageMover::ask_and_add(const Move& move, Report report) {
     }
     counters_.add(Counter::query_calls);
     world_.move_pages({pages_.data(), folios}, nullptr, statuses_.data());
-    OutcomeRun run(report, world_.now());
+    OutcomeRun run(report, world_.now(), target_);
     for (uint32_t i = 0; i < folios; ++i) {
         const uintptr_t address = move.address + uint64_t{i} * kPageBytes;
         const NodeId node{static_cast<int16_t>(statuses_[i])};
@@ -230,7 +231,7 @@ void PageMover::drop(Report report) {
 }
 
 void PageMover::report_all(Report report) {
-    OutcomeRun run(report, world_.now());
+    OutcomeRun run(report, world_.now(), target_);
     for (const Entry& entry : std::span(entries_).first(count_))
         run.add(entry.address, entry.base_pages, entry.outcome, NodeId{entry.node});
     count_ = base_pages_ = 0;
