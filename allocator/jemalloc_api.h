@@ -57,6 +57,10 @@ extern Arena* je_arenas[kArenaLimit];
 // True while jemalloc keeps address space for ever (our RLIMIT_AS setting turns it off).
 extern bool je_opt_retain;
 
+// Freed extents of this size are purged at once. The option oversize_threshold:0 comes too late for arena 0, which then
+// keeps the default of 8 MiB: the main thread's large temporaries would be faulted in anew each time.
+extern size_t je_oversize_threshold;
+
 // The large path: blocks of 16 KiB and more that do not come from a thread cache. No lock is held here. Wrapped for
 // the size rules (and nothing else sits between a program and a small block). `usable_bytes` is a size class.
 void* __real_je_large_malloc(Thread*, Arena*, size_t usable_bytes, bool zero);

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <cstdint>
 
+#include "allocator/jemalloc_api.h"
 #include "allocator/placement.h"
 
 namespace {
@@ -37,12 +38,13 @@ extern "C" {
 //   dirty_decay_ms         freed large temporaries are taken again without faults: see README.md for the measurement
 //   zero_realloc:free      realloc(p, 0) as in the GNU C library
 //   dss:disabled           never the program's brk
-const char* malloc_conf = "oversize_threshold:0,dirty_decay_ms:30000,muzzy_decay_ms:0,zero_realloc:free,dss:disabled";
+const char* malloc_conf = "oversize_threshold:0,dirty_decay_ms:10000,muzzy_decay_ms:0,zero_realloc:free,dss:disabled";
 
 // MALLOC_CONF is the program's, not ours, and stays unread. The call comes once, before jemalloc's first mapping and
 // on one thread: the moment to read PGHOT_PLACEMENT. Under RLIMIT_AS freed address space must go back.
 char* jemalloc_getenv(const char*) {
     pghot::load_placement_rules();
+    pghot::jemalloc::je_oversize_threshold = SIZE_MAX;
     static char unlimited[] = "";
     static char limited[] = "retain:false";
     return address_space_is_limited() ? limited : unlimited;

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library that finds its plugin by its own RUNPATH ($ORIGIN/plugins): libc tells by the return address who asks, so
+ * the call must not be a jump. */
+#include <dlfcn.h>
+
+void *open_plugin(int mode)
+{
+    void *volatile plugin = dlopen("libpghot_test_plugin.so", mode);
+    return plugin;
+}
