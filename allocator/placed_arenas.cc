@@ -130,6 +130,7 @@ Arena* create_arena(uint8_t placement) {
     ExtentHooks* hooks = &placed_hooks[placement].hooks;
     unsigned index = 0;
     size_t index_bytes = sizeof index;
+    // jemalloc takes the address and size of the pointer. NOLINTNEXTLINE(bugprone-sizeof-expression)
     if (jemalloc::mallctl("arenas.create", &index, &index_bytes, &hooks, sizeof hooks) != 0) return nullptr;
     return index < jemalloc::kArenaLimit ? jemalloc::je_arenas[index] : nullptr;
 }
