@@ -6,9 +6,12 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <latch>
 #include <memory>
 #include <set>
@@ -211,15 +214,15 @@ int run(const Options& options) {
 }    // namespace
 }    // namespace tier_bench
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     tier_bench::Options options;
     switch (tier_bench::parse_options(argc, argv, options)) {
-        case tier_bench::Parsed::kDone:
-            return 0;
-        case tier_bench::Parsed::kUsageError:
-            return 2;
-        case tier_bench::Parsed::kRun:
-            return tier_bench::run(options);
+        case tier_bench::Parsed::kDone: return 0;
+        case tier_bench::Parsed::kUsageError: return 2;
+        case tier_bench::Parsed::kRun: return tier_bench::run(options);
     }
     return 2;
+} catch (const std::exception& error) {    // no memory, no more threads
+    std::fprintf(stderr, "tier_bench: %s\n", error.what());
+    return 1;
 }
