@@ -217,9 +217,12 @@ int run(const Options& options) {
 int main(int argc, char** argv) try {
     tier_bench::Options options;
     switch (tier_bench::parse_options(argc, argv, options)) {
-        case tier_bench::Parsed::kDone: return 0;
-        case tier_bench::Parsed::kUsageError: return 2;
-        case tier_bench::Parsed::kRun: return tier_bench::run(options);
+        case tier_bench::Parsed::kDone:
+            return 0;
+        case tier_bench::Parsed::kUsageError:
+            return 2;
+        case tier_bench::Parsed::kRun:
+            return tier_bench::run(options);
     }
     return 2;
 } catch (const std::exception& error) {    // no memory, no more threads
