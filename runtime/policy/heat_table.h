@@ -76,7 +76,7 @@ private:
     static constexpr size_t kSlotsPerBlock = 2;
     static constexpr size_t kBytesPerBlock =
         kRecordBytes + sizeof(ChunkHeader) + kSlotsPerBlock * sizeof(uint64_t) + sizeof(Block);
-    static_assert(kBytesPerBlock * 4 <= kPagesPerChunk * 17, "at most 4.25 bytes a page");
+    static_assert(kBytesPerBlock * 4 <= uint64_t{kPagesPerChunk} * 17, "at most 4.25 bytes a page");
 
     // Fibonacci hashing spreads neighbours; the multiply maps the hash to any number of slots without a division.
     size_t home(uint64_t chunk) const {

@@ -170,7 +170,7 @@ bool PromotionPolicy::is_uniformly_hot(const ChunkHeader& header) const {
 // chunks sampled less than 8 times in the settling time would go page by page, which costs several times more a page.
 bool PromotionPolicy::is_promising(const ChunkHeader& header, Tick now) const {
     const uint64_t hot = header.window_hot();
-    if (seems_at_home(header) || hot >= kChunkHotPages || header.hot_regions() * 2 < hot) return false;
+    if (seems_at_home(header) || hot >= kChunkHotPages || uint64_t{header.hot_regions()} * 2 < hot) return false;
     const Tick elapsed = now - header.evidence_start(heat_.rules());
     return hot * heat_.rules().window >= uint64_t{kChunkHotPages} * elapsed;
 }

@@ -38,7 +38,7 @@ void record_samples(benchmark::State& state) {
     TimeNs now{kNsPerSecond};
     size_t i = 0;
     const auto batch = static_cast<size_t>(state.range(1));
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
         const auto next = std::span(samples).subspan(i, batch);
         i = (i + batch) & (samples.size() - 1);
         for (Sample& sample : next) sample.time = now = now + 7000;
@@ -67,7 +67,7 @@ void plan_with_all_chunks_held(benchmark::State& state) {
                            .node = NodeId{0},
                            .served_by = ServedBy::kExtMem});
     std::vector<Move> moves(256);
-    for (auto _ : state) benchmark::DoNotOptimize(policy.plan(now, moves));
+    for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(policy.plan(now, moves));
 }
 BENCHMARK(plan_with_all_chunks_held)->Arg(64)->Arg(4096);
 

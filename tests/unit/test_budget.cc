@@ -119,6 +119,7 @@ TEST(TokenBudget, ThreadsShareOneBudget) {
     std::atomic<uint64_t> granted{0};
     constexpr uint64_t kSteps = 400000;
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int i = 0; i < 4; ++i)
         threads.emplace_back([&] {
             TokenBudget budget(word, 1000, kPageBytes);

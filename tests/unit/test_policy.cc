@@ -237,7 +237,7 @@ TEST(ChunkRule, HotPagesInThreeRegionsAreNotSpread) {
     Story story(kOneSample);
     for (uint64_t region = 0; region < 3; ++region) story.sample_each(region * 64, 8, 3);
     EXPECT_TRUE(story.plan().empty());
-    story.sample(5 * 64);
+    story.sample(320);
     EXPECT_EQ(pages_in(story.plan()), kPagesPerChunk);
 }
 
@@ -497,10 +497,10 @@ TEST(Target, AFullNodeIsReplacedByTheNearestThatIsNearerThanTheLowerTier) {
     ASSERT_EQ(moves.size(), 1u);
     EXPECT_EQ(moves[0].target, NodeId{1});
     story.report_all(moves, PageOutcome::kNoMemory);
-    story.sample_each(2 * kPagesPerChunk, 8, 64);
+    story.sample_each(uint64_t{2} * kPagesPerChunk, 8, 64);
     EXPECT_TRUE(story.plan().empty()) << "both are full";
     story.wait_ms(5100);
-    story.sample_each(2 * kPagesPerChunk, 8, 64);
+    story.sample_each(uint64_t{2} * kPagesPerChunk, 8, 64);
     moves = story.plan();
     ASSERT_EQ(moves.size(), 3u) << "after the cool-down";
     for (const Move& move : moves) EXPECT_EQ(move.target, NodeId{0});
