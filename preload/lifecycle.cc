@@ -6,13 +6,18 @@
 
 #include "allocator/extent_registry.h"
 #include "allocator/jemalloc_api.h"
+#include "allocator/placement.h"
 #include "allocator/start_trigger.h"
 #include "runtime/base/heap.h"
 
 namespace pghot {
 namespace {
 
-HeapExtent look_up(uintptr_t address) { return extent_registry.find(address); }
+HeapExtent look_up(uintptr_t address) {
+    HeapExtent extent = extent_registry.find(address);
+    extent.bound = extent.ours && placement_rules().placements[extent.placement].place != BirthPlace::kLocal;
+    return extent;
+}
 
 // Linked with -z initfirst, so before the constructors of every other library. jemalloc registers its fork handlers at
 // its first call; before a fork handlers run last-registered first, after it first-registered first. With jemalloc's
