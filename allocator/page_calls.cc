@@ -47,8 +47,11 @@ void* jemalloc_page_map(void* at, size_t bytes, int protection, int flags, int d
     const pghot::ErrnoGuard errno_guard;
     void* mapping = mmap(at, bytes, protection, flags, descriptor, offset);
     if (mapping == MAP_FAILED) return mapping;
-    // With MAP_FIXED jemalloc replaces pages of its own (commit, decommit without overcommit): not new bytes.
-    if ((flags & MAP_FIXED) != 0) pghot::start_signal.mapped_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    if ((flags & MAP_FIXED) != 0) {
+        // jemalloc replaces pages of its own (commit and decommit, without overcommit): not new bytes, other contents.
+        pghot::start_signal.mapped_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+        pghot::extent_registry.forget_contents(reinterpret_cast<uintptr_t>(mapping), bytes);
+    }
     pghot::enter_mapping(mapping, bytes, 0);
     return mapping;
 }

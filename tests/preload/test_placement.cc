@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where memory is born: blocks of four sizes made by two threads, registered with their placement and lying where the
-// kernel says, not where our tables do. ctest runs this under several values of PGHOT_PLACEMENT; PGHOT_TEST_EXPECT says
-// what must come of it: "small,large" with local or node:N or slow for blocks below and from 1 MiB.
+// kernel says, not where our tables do. ctest runs this under several values of PGHOT_PLACEMENT; EXPECTED_BIRTH_PLACES
+// says what must come of it: "small,large" with local or node:N or slow for blocks below and from 1 MiB.
 
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
@@ -61,7 +61,7 @@ Expectation expectation(const std::string& word) {
 
 // Expectations for blocks below and from 1 MiB.
 std::pair<Expectation, Expectation> expectations() {
-    const char* variable = getenv("PGHOT_TEST_EXPECT");
+    const char* variable = getenv("EXPECTED_BIRTH_PLACES");
     const std::string text = variable == nullptr ? "local,local" : variable;
     const size_t comma = text.find(',');
     return {expectation(text.substr(0, comma)), expectation(text.substr(comma + 1))};
