@@ -26,11 +26,11 @@
 #include "runtime/config/file_name.h"
 #include "runtime/config/tunables.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/own_topology.h"
 #include "runtime/kernel/memory.h"
 #include "runtime/kernel/output_file.h"
 #include "runtime/kernel/process.h"
 #include "runtime/kernel/syscalls.h"
-#include "runtime/kernel/topology.h"
 
 namespace pghot {
 namespace {
@@ -147,16 +147,15 @@ void arm() {
 // descriptor table.
 void tell_placement_nodes(void*) {
     const AnonymousMemory memory(sizeof(Topology));
-    uint64_t allowed = 0;
-    if (!memory || sys::allowed_nodes(allowed) != 0) return;
+    if (!memory) return;
     Topology& topology = *new (memory.bytes().data()) Topology();
-    const Tunables& tunables = process.settings.tunables;
     KernelFiles files;
-    read_topology(files, allowed, {tunables.lower_nodes.words[0], tunables.top_nodes.words[0]}, topology);
+    if (!read_own_topology(files, process.settings.tunables, topology)) return;
     uint64_t top = 0, lower = 0;
     for (int16_t node = 0; node < topology.node_count; ++node) {
-        if (topology.is_top(NodeId{node})) top |= 1ull << node;
-        if (topology.is_lower(NodeId{node}) && (allowed >> node & 1) != 0) lower |= 1ull << node;
+        const NodeId id{node};
+        if (topology.is_top(id)) top |= 1ull << node;
+        if (topology.is_lower(id) && topology[id].allowed) lower |= 1ull << node;
     }
     set_placement_nodes(top, lower);
 }
@@ -181,23 +180,35 @@ void after_fork_in_child() {
 
 // --- exit ---
 
+constexpr auto kToStderr = [](std::span<const char> bytes) {
+    return write(STDERR_FILENO, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+};
+
+struct IdleReport {
+    const IdleFacts* facts = nullptr;
+    int error = 0;    // of the file
+};
+
 // The report of a process that never had an engine. A file that exists is another process's and says more: a shell
 // that outlives the program it ran must not write over that program's report.
-void write_idle_report_file(void*) {
+void gather_and_write_idle_report(void* gathered) {
+    const IdleFacts* facts = gather_idle_facts(process.settings, process.idle_state, process.idle_reason);
+    auto& out = *static_cast<IdleReport*>(gathered);
+    out.facts = facts;
     OutputFile file;
-    if (file.open(process.settings.report_file.c_str(), OutputFile::Existing::kKeep) != 0) return;
+    const PathText& path = process.settings.report_file;
+    if (facts == nullptr || path.empty()) return;
     const auto sink = [&file](std::span<const char> bytes) { return file.write(bytes); };
-    write_idle_report(process.settings, process.idle_reason, process.idle_state, sink);
+    if (file.open(path.c_str(), OutputFile::Existing::kKeep) == 0) write_idle_report(*facts, process.settings, sink);
+    out.error = file.error() == EEXIST ? 0 : file.error();
 }
 
 void report_idle() {
-    if (process.forked) return;
-    if (!process.settings.report_file.empty()) on_machine_thread(write_idle_report_file, nullptr);
-    if (!process.report_on_stderr) return;
-    const auto sink = [](std::span<const char> bytes) {
-        return write(STDERR_FILENO, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
-    };
-    write_idle_report(process.settings, process.idle_reason, process.idle_state, sink);
+    static constinit IdleReport report;    // static: a thread that is late still writes it
+    if (process.forked || (process.settings.report_file.empty() && !process.report_on_stderr)) return;
+    if (!on_machine_thread(gather_and_write_idle_report, &report) || report.facts == nullptr) return;
+    if (process.report_on_stderr) write_idle_report(*report.facts, process.settings, kToStderr);
+    if (report.error != 0) say(file_problem("PGHOT_REPORT", process.settings.report_file, report.error).view());
 }
 
 // A lower tier is there, the user set something, and nothing could be sampled: that deserves its line.
@@ -211,11 +222,7 @@ void say_why_not(const EngineShared& engine) {
 void end_engine(EngineShared& engine) {
     if (stop_engine(engine, kStopDeadlineNs) && !engine.problem.empty()) say(engine.problem.view());
     say_why_not(engine);
-    if (!process.report_on_stderr) return;
-    const auto sink = [](std::span<const char> bytes) {
-        return write(STDERR_FILENO, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
-    };
-    write_engine_report(engine, sink);
+    if (process.report_on_stderr) write_engine_report(engine, kToStderr);
 }
 
 __attribute__((constructor)) void load() {

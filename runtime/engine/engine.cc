@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/engine.h"
 
+#include <fmt/compile.h>
+
 #include <cstring>
 #include <new>
 
 #include "runtime/engine/mover.h"
+#include "runtime/engine/own_topology.h"
 #include "runtime/engine/sampler.h"
 #include "runtime/kernel/memory.h"
+#include "runtime/kernel/process.h"
 
 namespace pghot {
 namespace {
@@ -69,6 +73,16 @@ bool wait_for(const Signal& signal, TimeNs limit) {
 
 }    // namespace
 
+FixedText<256> file_problem(std::string_view variable, const PathText& path, int error) {
+    char text[256];
+    const auto end =
+        fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{}: cannot write {}: {}; give another file name"),
+                         variable, path.view(), error_name(error));
+    FixedText<256> out;
+    out.assign({text, static_cast<size_t>(end.out - text)});
+    return out;
+}
+
 EngineShared* start_engine(const EngineSettings& settings) {
     auto* shared = make_leaked<EngineShared>();
     if (shared == nullptr) return nullptr;
@@ -115,19 +129,21 @@ bool write_engine_report(const EngineShared& engine, JsonSink sink) {
     return report(*engine.statistics, engine.topology, engine.settings.tunables, sink);
 }
 
-bool write_idle_report(const EngineSettings& settings, const char* reason, EngineState state, JsonSink sink) {
-    // The statistics page alone is 45 KiB: too much for the stack of a thread that happens to call exit.
-    struct Page {
-        Statistics statistics;
-        Topology topology;
-    };
-    const AnonymousMemory memory(sizeof(Page));
-    if (!memory) return false;
-    Page& page = *new (memory.bytes().data()) Page();
-    page.statistics.pid = sys::process_id();
-    page.statistics.state.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
-    strncpy(page.statistics.source_reason, reason, sizeof page.statistics.source_reason - 1);
-    return report(page.statistics, page.topology, settings.tunables, sink);
+IdleFacts* gather_idle_facts(const EngineSettings& settings, EngineState state, const char* reason) {
+    auto* facts = make_leaked<IdleFacts>();
+    if (facts == nullptr) return nullptr;
+    Statistics& statistics = facts->statistics;
+    KernelFiles files;
+    statistics.pid = sys::process_id();
+    statistics.state.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
+    strncpy(statistics.source_reason, reason, sizeof statistics.source_reason - 1);
+    read_command(files, statistics.command);
+    read_own_topology(files, settings.tunables, facts->topology);
+    return facts;
+}
+
+bool write_idle_report(const IdleFacts& facts, const EngineSettings& settings, JsonSink sink) {
+    return report(facts.statistics, facts.topology, settings.tunables, sink);
 }
 
 }    // namespace pghot

@@ -17,10 +17,19 @@ EngineShared* start_engine(const EngineSettings& settings);
 // is still busy then (a kernel call that takes long), and is left to end with the process.
 bool stop_engine(EngineShared& engine, uint64_t deadline_ns);
 
+// One line for the user about a file that could not be written. `variable` names it.
+FixedText<256> file_problem(std::string_view variable, const PathText& path, int error);
+
 // The JSON report of a started engine. False when the sink refused a piece.
 bool write_engine_report(const EngineShared& engine, JsonSink sink);
 
-// The report of a process whose engine never started, with the reason.
-bool write_idle_report(const EngineSettings& settings, const char* reason, EngineState state, JsonSink sink);
+// The facts of a process whose engine never started, for its report.
+struct IdleFacts {
+    Statistics statistics;
+    Topology topology;
+};
+// Reads them: opens files, so on a thread with its own descriptor table. Never given back; null without memory.
+IdleFacts* gather_idle_facts(const EngineSettings& settings, EngineState state, const char* reason);
+bool write_idle_report(const IdleFacts& facts, const EngineSettings& settings, JsonSink sink);
 
 }    // namespace pghot

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "runtime/engine/engine.h"
+#include "runtime/engine/own_topology.h"
 #include "runtime/kernel/process.h"
 #include "runtime/kernel/text.h"
 #include "runtime/kernel/topology.h"
@@ -20,8 +21,6 @@ constexpr uint64_t kHouseNs = 100 * kNsPerMs;
 constexpr uint64_t kMoverEndNs = 500 * kNsPerMs;
 constexpr size_t kPlansPerRound = 256;
 constexpr size_t kReplaySamples = 4096;    // to put a drain's samples in order
-
-uint64_t mask_of(const NodeMask& nodes) { return nodes.words[0]; }
 
 PolicyParameters policy_parameters(const Tunables& tunables) {
     PolicyParameters parameters;
@@ -131,11 +130,7 @@ void Sampler::say_reason(const Status& status) {
 }
 
 void Sampler::note_problem(std::string_view variable, const PathText& path, int error) {
-    char text[256];
-    const auto end =
-        fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{}: cannot write {}: {}; give another file name"),
-                         variable, path.view(), error_name(error));
-    shared_.problem.assign({text, static_cast<size_t>(end.out - text)});
+    shared_.problem = file_problem(variable, path, error);
 }
 
 // The first act: from here on nothing of ours can meet a descriptor of the program, or the reverse.
@@ -157,11 +152,7 @@ void Sampler::open_statistics() {
 }
 
 bool Sampler::read_machine() {
-    const Tunables& tunables = shared_.settings.tunables;
-    uint64_t allowed = 0;
-    if (sys::allowed_nodes(allowed) != 0) return false;
-    read_topology(files_, allowed, {mask_of(tunables.lower_nodes), mask_of(tunables.top_nodes)}, shared_.topology);
-    return shared_.topology.has_lower_tier();
+    return read_own_topology(files_, shared_.settings.tunables, shared_.topology) && shared_.topology.has_lower_tier();
 }
 
 bool Sampler::make_tables() {
