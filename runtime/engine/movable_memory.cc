@@ -81,8 +81,7 @@ void MovableMemory::clip(const Move& move, FunctionRef<void(const Move&)> keep,
             part.heap_generation = heap_extent(at).generation;
             keep(part);
         } else {
-            const PageOutcome outcome = range == nullptr ? PageOutcome::kAbsent : PageOutcome::kRefused;
-            rest(MoveOutcome{at, pages, outcome, kNoNode, move.planned, move.target});
+            rest(MoveOutcome{at, pages, PageOutcome::kAbsent, kNoNode, move.planned, move.target});
         }
         at = part_end;
     }

@@ -29,6 +29,7 @@ public:
     // Reads the mappings again when a sample fell outside what is known. Never more often than costs 1 % of the time,
     // and at least once a second when wanted. True when they were read.
     bool refresh(TimeNs now);
+    void want_refresh() { wanted_ = true; }    // a plan met memory that was not as the snapshot says
     uint64_t refreshes() const { return refreshes_; }
 
     // Whether the allocator reused the chunk since it was asked last: heat of it is stale. Remembers a bounded number

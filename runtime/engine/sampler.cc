@@ -289,6 +289,7 @@ void Sampler::take_outcomes() {
     MoveOutcome outcome;
     while (shared_.outcomes.pop(outcome)) {
         recorder_.write(outcome);
+        if (outcome.outcome == PageOutcome::kAbsent) memory_->want_refresh();
         policy_->report(outcome);
     }
 }

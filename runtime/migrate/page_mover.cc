@@ -68,12 +68,12 @@ bool PageMover::add(const Move& move, Report report) {
     const uint32_t folios = move.rule == MoveRule::kHuge ? 1 : move.pages;
     if (!empty() && (count_ + folios > kMaxBatchPages || base_pages_ + move.pages > kMaxBatchPages)) return false;
     if (!topology_.valid(move.target) || world_.generation_of(move.address) != move.heap_generation) {
-        refuse(move, PageOutcome::kNotTried, Counter::pages_stale, report);
+        refuse(move, PageOutcome::kAbsent, Counter::pages_stale, report);
         return true;
     }
     const uint64_t allowed = world_.targets_of(move.address);
     if (allowed == 0) {
-        refuse(move, PageOutcome::kRefused, Counter::pages_stale, report);
+        refuse(move, PageOutcome::kAbsent, Counter::pages_stale, report);
         return true;
     }
     const NodeId target = choose_target(move, allowed);
@@ -131,6 +131,7 @@ void PageMover::drop_stale() {
     for (Entry& entry : std::span(entries_).first(count_)) {
         if (world_.generation_of(entry.address) == entry.generation) continue;
         entry.pending = false;
+        entry.outcome = PageOutcome::kAbsent;    // its heat is another memory's
         counters_.add(Counter::pages_stale, entry.base_pages);
     }
 }
@@ -181,8 +182,8 @@ void PageMover::settle(Entry& entry, int status) {
         case -ENOENT:
         case -EFAULT:
             return fail(entry, PageOutcome::kAbsent, Counter::pgpromote_fail_fault);
-        case -EACCES:
-            return fail(entry, PageOutcome::kRefused, Counter::pgpromote_fail_access);
+        case -EACCES:    // shared with a forked child, as a rule not for long
+            return fail(entry, PageOutcome::kBusy, Counter::pgpromote_fail_access);
         case -EBUSY:
             return fail(entry, PageOutcome::kBusy, Counter::pgpromote_fail_busy);
         case -ENOMEM:

@@ -24,10 +24,10 @@ struct Move {
 enum class PageOutcome : uint8_t {
     kPromoted,    // moved, now on a top-tier node
     kAtTarget,    // was on the target or another top-tier node already
-    kAbsent,      // not present, or no longer mapped
-    kBusy,        // pinned or being moved: try again after a cool-down
+    kAbsent,      // not present, no longer mapped, reused, or bound by the program meanwhile: its heat means nothing
+    kBusy,        // pinned, being moved, or shared with another process: try again after a cool-down
     kNoMemory,    // no room on the target node
-    kRefused,     // shared with another process, outside the cpuset, not movable: leave alone
+    kRefused,     // outside the cpuset, not movable: leave alone
     kNotTried,    // stale or expired plan
 };
 

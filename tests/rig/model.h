@@ -19,9 +19,9 @@
 /* L2 and L3 hit: 14 and 50 cycles at 4 GHz, the figures AMD gives for Zen 4. L1 and L2 hits are part of the CPI. */
 #define RIG_L3_HIT_CYCLES 50
 #define RIG_L2_HIT_CYCLES 14
-#define RIG_CYCLES_PER_US 4000 /* 4 GHz, as in the fact sheet's rate arithmetic */
+#define RIG_CYCLES_PER_US 4000 /* 4 GHz, a round figure for current server parts */
 
-/* 4 GHz x 2 operations a cycle: 8 instructions a nanosecond, the fact sheet's dispatch rate; CPI 0.5. */
+/* 4 GHz x 2 operations a cycle: 8 instructions a nanosecond; CPI 0.5. */
 #define RIG_INSTRUCTIONS_PER_NS 8
 
 /* Cache of one thread: L1 32 KiB, L2 1 MiB, and its 4 MiB share of a 32 MiB L3 that 8 cores use (Zen 4). */
@@ -39,7 +39,7 @@
 /* Costs that happen in the kernel, where the plugin does not look. Charged in full to the completion time, both for the
  * kernel's own promotion and for libpghot.
  *
- * page move: 1-3 us a 4 KiB page is the fact sheet's range for move_pages and for migration on a fault.
+ * page move: 1-3 us a 4 KiB page is what migration costs on current machines, by move_pages and on a fault (2009: 5.5-6.8 us, published).
  * moving call: lru_cache_disable() = an expedited RCU grace period plus a work item on every CPU. No figure for 128 CPUs
  *   is published, so this one is an assumption: expedited grace periods are given as tens of microseconds, and waking every
  *   CPU's worker costs as much again. (A move_pages call of one page that is there already: 10-30 us on a busy two-CPU

@@ -14,7 +14,7 @@ LIBRARY = BUILD / "libpghot.so"
 TIER_BENCH = BUILD / "tests" / "bench" / "tier_bench"
 WORKLOAD = BUILD / "tests" / "rig" / "product" / "workload"
 # About the published 2,115 samples a second and CPU: see tests/rig/README.md.
-PERIOD = os.environ.get("RIG_IBS_PERIOD", "1280")
+PERIOD = os.environ.get("RIG_IBS_PERIOD", "2048")
 
 
 class Checks:
