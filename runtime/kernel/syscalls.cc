@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 // CLOSE_RANGE_UNSHARE: linux/close_range.h is newer than some build hosts' headers; the value is ABI since 5.9.
 #ifndef CLOSE_RANGE_UNSHARE
@@ -92,7 +93,7 @@ void futex_wait(const uint32_t* word, uint32_t seen, uint64_t timeout_ns) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
 }
 
-void futex_wake(const uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
+void futex_wake(const uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0); }
 
 TimeNs now() { return TimeNs{read_clock(CLOCK_MONOTONIC)}; }
 uint64_t thread_cpu_ns() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
