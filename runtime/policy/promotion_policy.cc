@@ -146,24 +146,40 @@ PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
     if (header.held == 0) return retries ? Verdict::kHold : Verdict::kNothing;
     if (header.huge) return Verdict::kHuge;
     const bool settled = later_by(now, header.first_held + settle_) >= 0;
-    if (is_uniformly_hot(header)) return judge_hot_chunk(header, settled);
+    const unsigned vouchers = vouchers_of(header);
+    if (is_uniformly_hot(header, vouchers)) return judge_hot_chunk(header, vouchers, settled);
     const uint32_t samples = header.window_samples();
     if (samples >= kSkewSamples && is_skewed(samples, header.window_pages())) return Verdict::kPages;
     return settled && !is_promising(header, now) ? Verdict::kPages : Verdict::kHold;
 }
 
 // One node for all of it, or every page to its own. An open question waits for more samples, but not for ever.
-PromotionPolicy::Verdict PromotionPolicy::judge_hot_chunk(const ChunkHeader& header, bool settled) const {
+PromotionPolicy::Verdict PromotionPolicy::judge_hot_chunk(const ChunkHeader& header, unsigned vouchers,
+                                                          bool settled) const {
     if (!targets_.depends_on_caller()) return Verdict::kWhole;
     const Agreement agreement = header.majority().agreement;
     if (agreement == Agreement::kNone) return Verdict::kPages;
-    return agreement == Agreement::kClear || settled ? Verdict::kWhole : Verdict::kHold;
+    return agreement == Agreement::kClear || vouchers > 0 || settled ? Verdict::kWhole : Verdict::kHold;
+}
+
+// How many of the two neighbouring chunks went whole to the node that uses this one most.
+unsigned PromotionPolicy::vouchers_of(const ChunkHeader& header) const {
+    const uint8_t caller = header.majority().caller;
+    const auto vouches = [&](uint64_t chunk) {
+        const Block block = heat_.find(chunk);
+        if (block == HeatTable::kNoBlock) return 0u;
+        const ChunkHeader& neighbour = heat_.header(block);
+        return static_cast<unsigned>(neighbour.whole && !neighbour.doubtful && neighbour.majority().caller == caller);
+    };
+    return vouches(header.chunk - 1) + vouches(header.chunk + 1);
 }
 
 // Counts pages that came home already: they are as good a sign as the others that the rest is hot too.
-bool PromotionPolicy::is_uniformly_hot(const ChunkHeader& header) const {
-    return !seems_at_home(header) && header.window_hot() >= kChunkHotPages && header.hot_regions() >= kChunkRegions &&
-           !is_skewed(header.window_samples(), header.window_pages());
+bool PromotionPolicy::is_uniformly_hot(const ChunkHeader& header, unsigned vouchers) const {
+    constexpr unsigned kHotPages[] = {kChunkHotPages, kVouchedHotPages, kTwiceVouchedHotPages};
+    constexpr unsigned kHotRegions[] = {kChunkRegions, kVouchedRegions, kTwiceVouchedRegions};
+    return !seems_at_home(header) && header.window_hot() >= kHotPages[vouchers] &&
+           header.hot_regions() >= kHotRegions[vouchers] && !is_skewed(header.window_samples(), header.window_pages());
 }
 
 // Whether hot pages turn up fast enough, and spread enough, to satisfy the chunk rule within the window. Without this,

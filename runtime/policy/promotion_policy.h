@@ -23,6 +23,13 @@ inline constexpr unsigned kChunkHotPages = 8;
 // Regions of 64 pages that must hold one of them. Eight pages at random miss this in 2 % of the cases (and then pass
 // with the ninth or tenth), an array of up to 129 pages always.
 inline constexpr unsigned kChunkRegions = 4;
+// The same for a chunk one of whose neighbours in the address space went whole to the same node, and for one between
+// two such: arrays are longer than 2 MiB, so heat that was uniform next door most likely is here. Skewed chunks still
+// fail.
+inline constexpr unsigned kVouchedHotPages = 4;
+inline constexpr unsigned kVouchedRegions = 3;
+inline constexpr unsigned kTwiceVouchedHotPages = 3;
+inline constexpr unsigned kTwiceVouchedRegions = 2;
 // Samples before a chunk is called skewed: from here on, uniform access touches at least half as many different pages
 // as samples, except once in 10^10 chunks.
 inline constexpr unsigned kSkewSamples = 8;
@@ -95,8 +102,9 @@ private:
     void report_page(Block block, unsigned index, const MoveOutcome& outcome);
 
     Verdict judge(Block block, Tick now);
-    Verdict judge_hot_chunk(const ChunkHeader& header, bool settled) const;
-    bool is_uniformly_hot(const ChunkHeader& header) const;
+    Verdict judge_hot_chunk(const ChunkHeader& header, unsigned vouchers, bool settled) const;
+    unsigned vouchers_of(const ChunkHeader& header) const;
+    bool is_uniformly_hot(const ChunkHeader& header, unsigned vouchers) const;
     bool is_promising(const ChunkHeader& header, Tick now) const;
     Sorted sort_list(Tick now);
     void put_hottest_first(std::span<Block> blocks, size_t wanted) const;

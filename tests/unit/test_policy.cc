@@ -223,6 +223,52 @@ TEST(ChunkRule, EightSpreadHotPagesBringTheWholeChunkHomeAndSevenDoNot) {
     EXPECT_EQ(story.header_of(0).planned, 0);
 }
 
+// The chunk that begins at page `first` goes whole to `node`.
+void bring_whole_chunk_home(Story& story, uint64_t first, int16_t node = 0) {
+    story.sample_each(first + 3, 8, 64, 0, node);
+    const auto moves = story.plan();
+    ASSERT_EQ(pages_in(moves), kPagesPerChunk);
+    story.report_all(moves, PageOutcome::kPromoted);
+}
+
+TEST(ChunkRule, BesideAChunkThatWentWholeFourSpreadHotPagesAreEnoughAndThreeAreNot) {
+    Story story(kOneSample);
+    bring_whole_chunk_home(story, 0);
+    story.sample_each(512 + 3, 3, 64);
+    EXPECT_TRUE(story.plan().empty());
+    story.sample(512 + 3 + 3 * 64);
+    const auto moves = story.plan();
+    ASSERT_EQ(moves.size(), 1u);
+    EXPECT_EQ(moves[0].rule, MoveRule::kChunk);
+    EXPECT_EQ(moves[0].address, Story::page(512));
+}
+
+TEST(ChunkRule, BetweenTwoChunksThatWentWholeThreeHotPagesAreEnough) {
+    Story story(kOneSample);
+    bring_whole_chunk_home(story, 0);
+    bring_whole_chunk_home(story, 1024);
+    story.sample_each(512 + 3, 2, 64);
+    EXPECT_TRUE(story.plan().empty());
+    story.sample(512 + 3 + 2 * 64);
+    EXPECT_EQ(pages_in(story.plan()), kPagesPerChunk);
+}
+
+TEST(ChunkRule, AChunkOfAnotherNodeVouchesForNobody) {
+    Story story(kOneSample);
+    bring_whole_chunk_home(story, 0, 1);
+    story.sample_each(512 + 3, 7, 64, 0, 0);
+    EXPECT_TRUE(story.plan().empty());
+}
+
+TEST(ChunkRule, ASkewedChunkGoesPageByPageWhateverItsNeighbours) {
+    Story story(kOneSample);
+    bring_whole_chunk_home(story, 0);
+    for (int i = 0; i < 10; ++i) story.sample_each(512, 3, 64);
+    story.plan();
+    story.wait_ms(208);
+    EXPECT_EQ(pages_in(story.plan()), 3u);
+}
+
 TEST(ChunkRule, CountsRespectTheThreshold) {
     Story story({.freq_window_ms = 3000, .freq_threshold = 3});
     story.sample_each(1, 40, 12);
