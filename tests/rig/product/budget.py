@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PGHOT_RATE_LIMIT_MBPS: what is moved in a second is the budget while there is work, and never more than a batch above."""
+"""PGHOT_RATE_LIMIT_MBPS: over any five seconds with work what is moved is the budget to 5 %, and since the
+first move never more than a batch above it."""
 from harness import Checks, bench, check_report
 
 MIB = 1 << 20
@@ -7,9 +8,10 @@ BATCH = 512 * 4096    # PGHOT_MIGRATE_BATCH of base pages, the default
 WANTED_S = 5
 checks = Checks()
 
-for budget, size, accesses in ((8, "128M", "20M"), (32, "384M", "30M"), (128, "1280M", "60M")):
+# A period low enough that evidence is never what the mover waits for: the more memory, the more samples that takes.
+for budget, size, accesses, period in ((8, "128M", "20M", 2048), (32, "384M", "25M", 1024), (128, "1280M", "40M", 256)):
     result, report = bench("--threads", 1, "--cpu-node", 0, "--memory-node", 2, "--bytes", size, "--accesses", accesses,
-                           "--pattern", "uniform", FREQ_THRESHOLD=1, RATE_LIMIT_MBPS=budget)
+                           "--pattern", "uniform", FREQ_THRESHOLD=1, RATE_LIMIT_MBPS=budget, IBS_PERIOD=period)
     check_report(checks, f"{budget} MB/s", report)
     rows = report["seconds"]
     moved = [row.get("promoted_bytes", 0) for row in rows]
@@ -21,11 +23,11 @@ for budget, size, accesses in ((8, "128M", "20M"), (32, "384M", "30M"), (128, "1
     rate = sum(moved[first:last + 1]) / MIB / seconds if seconds else 0
     checks.that(f"{budget} MB/s: work for at least {WANTED_S} s", seconds >= WANTED_S, f"{seconds:.1f} s")
     checks.that(f"{budget} MB/s: within 5 %", abs(rate - budget) <= 0.05 * budget, f"{rate:.2f} MB/s over {seconds:.1f} s")
-    worst = 0
-    for begin in range(len(rows)):
-        for end in range(begin, len(rows)):
-            allowed = budget * MIB * sum(times[begin:end + 1]) / 1000 + BATCH
-            worst = max(worst, sum(moved[begin:end + 1]) - allowed)
-    # Rows carry milliseconds: a row's end is known to 1 ms.
-    checks.that(f"{budget} MB/s: never more than a batch above", worst <= budget * MIB / 1000, f"{worst / MIB:.3f} MiB over")
+    # From the row before the first move on; rows carry milliseconds, so a row's end is known to 1 ms.
+    over = max(sum(moved[busy[0]:end]) - budget * MIB * (sum(times[busy[0]:end]) + 1) / 1000 for end in range(busy[0] + 1, len(rows) + 1))
+    checks.that(f"{budget} MB/s: never more than a batch above since the first move", over <= BATCH, f"{over / MIB:+.2f} MiB")
+    windows = [(begin, end) for begin in range(len(rows)) for end in range(begin + 1, len(rows) + 1)
+               if sum(times[begin:end]) >= WANTED_S * 1000]
+    most = max(sum(moved[begin:end]) / MIB / (sum(times[begin:end]) / 1000) for begin, end in windows)
+    checks.that(f"{budget} MB/s: no five seconds more than 5 % above", most <= 1.05 * budget, f"at most {most:.2f} MB/s")
 checks.end()
