@@ -35,7 +35,8 @@ int memfd(const char* name);
 int thread_id();
 int process_id();    // the kernel's word, right in a vfork child too
 
-// Sleeps while `word` holds `seen`, at most `timeout_ns`; wakes on futex_wake, which wakes all. Spurious wake-ups are possible.
+// Sleeps while `word` holds `seen`, at most `timeout_ns`; wakes on futex_wake, which wakes all. Spurious wake-ups are
+// possible.
 void futex_wait(const uint32_t* word, uint32_t seen, uint64_t timeout_ns);
 void futex_wake(const uint32_t* word);
 
