@@ -3,7 +3,7 @@
 """Runs one everyday job with and without the library in folders of their own: output, exit status and files must be the
 same to the byte.
 
-    same_results.py LIBRARY JOB        JOB: python, git, compiler, shell, mpi, threads
+    same_results.py LIBRARY JOB        JOB: python, git, compiler, shell, mpi, threads, grown
 Exit status: 0 the same, 1 a difference (said), 77 a tool is missing (said)."""
 import os
 import pathlib
@@ -25,6 +25,12 @@ table = {w: words.count(w) for w in words[:50]}
 blob = zlib.compress(json.dumps(words).encode())
 print(len(blob), hashlib.sha256(blob).hexdigest(), sorted(table.items())[:5], len(re.findall('9+', ' '.join(words))))
 """
+# Past PGHOT_START_MIN: on a machine with one tier there still is no thread and no descriptor.
+GROWN = """
+import os
+memory = [bytearray(40 << 20) for _ in range(6)] + [str(i) for i in range(300000)]
+print([line for line in open('/proc/self/status') if line.startswith('Threads')], os.listdir('/proc/self/fd'))
+"""
 SHELL = """
 for i in $(seq 200); do v=$(expr $i \\* 3); [ $((i % 50)) = 0 ] && echo "$i $v" | tr 0-9 a-j; done
 (exit 7); echo "code $?"
@@ -44,6 +50,7 @@ JOBS = {
     "shell": (["bash"], ["bash", "-c", SHELL]),
     "mpi": (["mpicc", "mpirun"], ["mpirun", "--oversubscribe", "--mca", "btl", "self,vader", "-n", "2", "./mpi"]),
     "threads": (["bash"], ["bash", "-c", "grep Threads /proc/self/status; ls /proc/self/fd; exec 9</dev/null; ls /proc/self/fd"]),
+    "grown": (["python3"], ["python3", "-c", GROWN]),
 }
 
 
