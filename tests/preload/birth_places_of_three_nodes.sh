@@ -3,6 +3,8 @@
 # usage: birth_places_of_three_nodes.sh BUILD
 # Runs test_placement on a machine with DRAM nodes 0 and 1 and a lower tier. A skipped test counts as failed here.
 # PGHOT_MODE=off: the blocks are in use, and would come home.
+# On the emulated machine only: it changes a sysctl.
+[ -e /proc/rig_counters ] || { echo "not on the emulated machine: run tests/rig/test_birth_places"; exit 2; }
 build=$1
 failed=0
 check() { # RULES EXPECTED
