@@ -34,6 +34,13 @@ checks.that("a free region beside a bound one comes home", share(result["free"],
 checks.that("a region that the program bound to the lower tier stays", share(result["bound"], 2) == 1, str(result))
 check_report(checks, "bound", report)
 
+before = vmstat("thp_migration_success")
+result, report = run([WORKLOAD, "huge", 15], FREQ_THRESHOLD=1, START_MIN=0)
+whole = vmstat("thp_migration_success") - before
+checks.that("huge pages come home whole", share(result["huge"], 0) >= 0.95 and whole >= 30,
+            f"{result['huge']}, {whole} of 32 huge pages migrated whole, {report['counters']['pages_by_huge_rule']} pages by that rule")
+check_report(checks, "huge", report)
+
 result, report = run([WORKLOAD, "sweep", 45], START_MIN=0)
 checks.that("a region read all the time comes home", share(result["hot"], 0) >= 0.95, str(result))
 checks.that("a region swept every ten seconds stays", share(result["swept"], 2) >= 0.99 and result["sweeps"] >= 3,

@@ -4,6 +4,7 @@
 #include <numaif.h>
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kLineBytes = 64;
+constexpr size_t kHugeBytes = 2 << 20;
 
 [[noreturn]] void fail(const char* what) {
     std::perror(what);
@@ -20,18 +22,19 @@ constexpr size_t kLineBytes = 64;
 
 }    // namespace
 
-Region::Region(size_t bytes, int node, Policy policy) : bytes_(bytes) {
-    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) fail("mmap");
-    at_ = static_cast<char*>(at);
-    madvise(at_, bytes_, MADV_NOHUGEPAGE);
+Region::Region(size_t bytes, int node, Policy policy, Pages pages) : bytes_(bytes) {
+    mapping_ = mmap(nullptr, bytes + kHugeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping_ == MAP_FAILED) fail("mmap");
+    char* begin = static_cast<char*>(mapping_);
+    at_ = begin + (kHugeBytes - reinterpret_cast<uintptr_t>(begin) % kHugeBytes) % kHugeBytes;
+    madvise(at_, bytes_, pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     const unsigned long mask = 1ul << node;
     if (mbind(at_, bytes_, MPOL_BIND, &mask, 64, 0) != 0) fail("mbind");
     for (size_t i = 0; i < bytes_; i += kPageBytes) at_[i] = 1;
     if (policy == Policy::kReset && mbind(at_, bytes_, MPOL_DEFAULT, nullptr, 0, 0) != 0) fail("mbind");
 }
 
-Region::~Region() { munmap(at_, bytes_); }
+Region::~Region() { munmap(mapping_, bytes_ + kHugeBytes); }
 
 void Region::read_once() {
     const size_t line = (round_++ * 7) % (kPageBytes / kLineBytes);

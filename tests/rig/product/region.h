@@ -8,10 +8,11 @@
 class Region {
 public:
     enum class Policy { kReset, kKeepBound };
+    enum class Pages { kBase, kHuge };
 
-    // Maps `bytes` of base pages and touches them on `node`; the policy is reset to default afterwards or stays
-    // MPOL_BIND.
-    Region(size_t bytes, int node, Policy policy);
+    // Maps `bytes` and touches them on `node`; the policy is reset to default afterwards or stays MPOL_BIND. Huge pages
+    // are asked for at multiples of 2 MiB; whether the kernel gives them is for the test to see.
+    Region(size_t bytes, int node, Policy policy, Pages pages = Pages::kBase);
     ~Region();
     Region(const Region&) = delete;
     Region& operator=(const Region&) = delete;
@@ -24,5 +25,6 @@ public:
 private:
     char* at_;
     size_t bytes_;
+    void* mapping_;
     size_t round_ = 0;
 };

@@ -2,6 +2,7 @@
 // Programs whose placement is judged after a run on the emulated machine:
 //   workload sweep SECONDS       one region read all the time, one swept every ten seconds
 //   workload bound SECONDS       one region free to move, one that the program keeps bound to the lower tier
+//   workload huge SECONDS        a region of huge pages
 //   workload descriptors SECONDS the descriptor table before, during and after sampling; every descriptor is closed
 //   workload last-thread SECONDS main leaves by pthread_exit; a worker goes on and prints last
 // All memory begins on node 2. Prints one JSON object.
@@ -75,6 +76,12 @@ void bound(std::chrono::seconds duration) {
                 json(bound_region.pages_per_node()).c_str());
 }
 
+void huge(std::chrono::seconds duration) {
+    Region region(4 * kRegionBytes, kLowerNode, Region::Policy::kReset, Region::Pages::kHuge);
+    read_for(region, duration, [] {});
+    std::printf("{\"huge\":%s}\n", json(region.pages_per_node()).c_str());
+}
+
 // What /proc/self/fd lists, and the number that the next open gets.
 std::string descriptors() {
     std::string text;
@@ -131,6 +138,8 @@ int main(int count, char** arguments) {
         sweep(duration);
     else if (what == "bound")
         bound(duration);
+    else if (what == "huge")
+        huge(duration);
     else if (what == "descriptors")
         check_descriptors(duration);
     else if (what == "last-thread")
