@@ -208,7 +208,10 @@ void report_idle() {
     if (process.forked || (process.settings.report_file.empty() && !process.report_on_stderr)) return;
     if (!on_machine_thread(gather_and_write_idle_report, &report) || report.facts == nullptr) return;
     if (process.report_on_stderr) write_idle_report(*report.facts, process.settings, kToStderr);
-    if (report.error != 0) say(file_problem("PGHOT_REPORT", process.settings.report_file, report.error).view());
+    if (report.error != 0)
+        say(file_problem("PGHOT_REPORT: cannot write", process.settings.report_file.view(), report.error,
+                         "give another file name")
+                .view());
 }
 
 // A lower tier is there, the user set something, and nothing could be sampled: that deserves its line.

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "runtime/kernel/address_space.h"
 #include "runtime/kernel/perf_event.h"
 #include "runtime/kernel/syscalls.h"
 #include "runtime/kernel/topology.h"
@@ -74,6 +75,10 @@ std::unique_ptr<DoctorFacts> examine(FileSystem& files, const Tunables& tunables
     facts->perf_event_paranoid = number_in(files, "/proc/sys/kernel/perf_event_paranoid");
     facts->numa_balancing = number_in(files, "/proc/sys/kernel/numa_balancing");
     facts->move_pages_error = ask_about_one_page();
+    sys::MemoryPolicy policy;
+    const bool told = sys::policy_of_thread(policy) == 0;
+    facts->bound_elsewhere =
+        told && facts->topology.has_lower_tier() && promotion_targets(policy, facts->topology) == 0;
     facts->damon_runs = damon_runs(files);
     facts->numad_runs = process_runs(files, "numad");
     return facts;
@@ -101,6 +106,7 @@ Verdict verdict_of(const DoctorFacts& facts, const Tunables& tunables) {
     const bool sampled = replays(tunables) || (wants_ibs(tunables) && facts.ibs_error == 0);
     if (!sampled) return Verdict::kNoSource;
     if (tunables.mode == Mode::kObserve) return Verdict::kObserves;
+    if (facts.bound_elsewhere) return Verdict::kBoundElsewhere;
     return facts.move_pages_error == 0 ? Verdict::kTiers : Verdict::kNoMigration;
 }
 

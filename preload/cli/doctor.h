@@ -24,6 +24,7 @@ struct DoctorFacts {
     int ibs_error = 0;         // errno of finding or opening ibs_op for this thread; 0: it works
     bool ibs_found = false;    // the PMU exists
     int perf_event_paranoid = kUnknown;
+    bool bound_elsewhere = false;     // a memory policy of this process (numactl) keeps its memory where it is
     int move_pages_error = 0;         // errno of asking move_pages about one own page
     int numa_balancing = kUnknown;    // kernel.numa_balancing, a bit mask
     bool damon_runs = false;          // a DAMON monitor thread of the kernel is on
@@ -34,7 +35,7 @@ struct DoctorFacts {
 std::unique_ptr<DoctorFacts> examine(FileSystem& files, const Tunables& tunables);
 
 // What libpghot would come to in a program started here with these settings.
-enum class Verdict : uint8_t { kOff, kNoLowerTier, kNoMigration, kNoSource, kObserves, kTiers };
+enum class Verdict : uint8_t { kOff, kNoLowerTier, kNoMigration, kNoSource, kBoundElsewhere, kObserves, kTiers };
 Verdict verdict_of(const DoctorFacts& facts, const Tunables& tunables);
 bool would_work(Verdict verdict);
 

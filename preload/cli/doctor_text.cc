@@ -53,7 +53,7 @@ std::string tier_evidence(const Topology& topology) {
 std::string nodes_text(const DoctorFacts& facts) {
     const Topology& topology = facts.topology;
     std::string text = fmt::format("Nodes\n  {:<5} {:<6} {:>10} {:>10}  {:<12} {:<12} {}\n", "node", "tier", "memory",
-                                   "free", "CPUs", "distances", "");
+                                   "free", "CPUs", "distance from CPUs", "");
     for (unsigned number = 0; number < topology.node_count; ++number) {
         const Node& node = topology.nodes[number];
         if (!node.online_memory && !node.has_cpus) continue;
@@ -103,6 +103,10 @@ std::string verdict_text(Verdict verdict, const Tunables& tunables) {
         case Verdict::kNoLowerTier:
             return "One tier of memory: programs run on the allocator alone; no thread is started. If a node is slower "
                    "and the kernel does not say so, name it with PGHOT_LOWER_NODES.";
+        case Verdict::kBoundElsewhere:
+            return "This shell's memory policy (numactl -m, -p or -i) keeps memory where it says: programs started "
+                   "from here are "
+                   "sampled, and nothing moves. Without it, or with PGHOT_PLACEMENT=slow, hot pages move.";
         case Verdict::kNoMigration:
             return "Hot pages would be found, but the kernel refuses move_pages here (often a container's profile).";
         case Verdict::kNoSource:
@@ -124,6 +128,8 @@ std::string_view verdict_name(Verdict verdict) {
             return "off";
         case Verdict::kNoLowerTier:
             return "no lower tier";
+        case Verdict::kBoundElsewhere:
+            return "bound elsewhere";
         case Verdict::kNoMigration:
             return "no migration";
         case Verdict::kNoSource:

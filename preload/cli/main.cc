@@ -100,6 +100,8 @@ int dispatch(Arguments arguments) {
     if (arguments.empty()) return usage_error("pghot: say what to do");
     const std::string_view command = arguments[0];
     const Arguments rest = arguments.subspan(1);
+    if (!rest.empty() && (std::string_view(rest[0]) == "--help" || std::string_view(rest[0]) == "-h"))
+        return print(kHelp);
     if (command == "run") return run(rest);
     if (command == "tunables") return tunables(rest);
     if (command == "doctor") return doctor(rest);

@@ -39,7 +39,7 @@ void warn_value(size_t row, std::string_view value, const Tunables& tunables, Wa
     const TunableInfo& info = kTunables[row];
     const std::string_view kept = tunable_text(tunables, row, initial);
     const auto end = fmt::format_to_n(
-        line.data(), line.size(), FMT_COMPILE("pghot: {}={} cannot be read: allowed {}{}{}, using {}"), info.name,
+        line.data(), line.size(), FMT_COMPILE("pghot: {}={} cannot be used: allowed {}{}{}, using {}"), info.name,
         printable(value, kShownName, shown), info.domain.range, info.domain.unit.empty() ? "" : " ", info.domain.unit,
         kept.empty() ? std::string_view("none") : kept);
     warnings.finish(std::min(end.size, line.size()));

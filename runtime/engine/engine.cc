@@ -44,7 +44,8 @@ void* mover_main(void* argument) {
     auto& shared = *static_cast<EngineShared*>(argument);
     shared.own_tids[0] = sys::thread_id();
     set_thread_name("pghot-mover");
-    set_cpu_mask(shared.settings.cpus);
+    if (!set_cpu_mask(shared.settings.cpus) && !shared.settings.tunables.cpus.empty())
+        shared.problem.assign("PGHOT_CPUS: none of these CPUs can be used here; those of the program are");
     sys::policy_of_thread(shared.thread_policy);    // inherited from the program thread that started us
     if (start_detached_thread(sampler_main, &shared) != 0) {
         shared.stop.raise();
@@ -73,11 +74,10 @@ bool wait_for(const Signal& signal, TimeNs limit) {
 
 }    // namespace
 
-FixedText<256> file_problem(std::string_view variable, const PathText& path, int error) {
+FixedText<256> file_problem(std::string_view what, std::string_view path, int error, std::string_view advice) {
     char text[256];
-    const auto end =
-        fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{}: cannot write {}: {}; give another file name"),
-                         variable, path.view(), error_name(error));
+    const auto end = fmt::format_to_n(text, sizeof text - 1, FMT_COMPILE("{} {}: {} ({}); {}"), what, path,
+                                      error_name(error), error_text(error), advice);
     FixedText<256> out;
     out.assign({text, static_cast<size_t>(end.out - text)});
     return out;

@@ -17,8 +17,8 @@ EngineShared* start_engine(const EngineSettings& settings);
 // is still busy then (a kernel call that takes long), and is left to end with the process.
 bool stop_engine(EngineShared& engine, uint64_t deadline_ns);
 
-// One line for the user about a file that could not be written. `variable` names it.
-FixedText<256> file_problem(std::string_view variable, const PathText& path, int error);
+// One line for the user about a file: what failed (with the variable that named it), the file, why, what to do.
+FixedText<256> file_problem(std::string_view what, std::string_view path, int error, std::string_view advice);
 
 // The JSON report of a started engine. False when the sink refused a piece.
 bool write_engine_report(const EngineShared& engine, JsonSink sink);

@@ -105,10 +105,14 @@ EngineState Sampler::set_up() {
     if (refused != 0)
         return give_up(EngineState::kFailed, {"close_range with CLOSE_RANGE_UNSHARE (Linux 5.9)", -refused});
     open_statistics();
-    if (!read_machine()) return give_up(EngineState::kNoLowerTier, {"no node is slower than the nodes with CPUs", 0});
+    const bool has_lower_tier = read_machine();
+    check_settings();
+    if (!has_lower_tier) return give_up(EngineState::kNoLowerTier, {"no node is slower than the nodes with CPUs", 0});
     if (!make_tables()) return give_up(EngineState::kFailed, {"memory for the tables", ENOMEM});
     if (!choose_source()) return give_up(EngineState::kNoSource, {nullptr, 0});
     open_recording();
+    if (!replaying() && promotion_targets(shared_.thread_policy, shared_.topology) == 0)
+        say_reason({"ibs_op; a memory policy of this process (numactl?) keeps what it does not bind itself", 0});
     const EngineState state = observing() ? EngineState::kObserving : EngineState::kRunning;
     shared_.statistics->state.store(static_cast<uint32_t>(state), std::memory_order_release);
     return state;
@@ -129,8 +133,8 @@ void Sampler::say_reason(const Status& status) {
     *end = '\0';
 }
 
-void Sampler::note_problem(std::string_view variable, const PathText& path, int error) {
-    shared_.problem = file_problem(variable, path, error);
+void Sampler::note_problem(std::string_view what, std::string_view path, int error, std::string_view advice) {
+    shared_.problem = file_problem(what, path, error, advice);
 }
 
 // The first act: from here on nothing of ours can meet a descriptor of the program, or the reverse.
@@ -153,6 +157,18 @@ void Sampler::open_statistics() {
 
 bool Sampler::read_machine() {
     return read_own_topology(files_, shared_.settings.tunables, shared_.topology) && shared_.topology.has_lower_tier();
+}
+
+// Settings that can be read but not honoured on this machine.
+void Sampler::check_settings() {
+    const Tunables& tunables = shared_.settings.tunables;
+    if (!tunables.lower_nodes.empty() && !shared_.topology.has_lower_tier())
+        shared_.problem.assign(
+            "PGHOT_LOWER_NODES: none of these nodes has memory here, nothing is moved; pghot doctor lists nodes");
+    if (tunables.target_nid.kind == Target::Kind::kNode && !shared_.topology.is_top(tunables.target_nid.node))
+        shared_.problem.assign(
+            "PGHOT_TARGET_NID: not a DRAM node that this process may use, the nearest one is; pghot doctor lists "
+            "nodes");
 }
 
 bool Sampler::make_tables() {
@@ -190,6 +206,7 @@ bool Sampler::try_source(SourceKind kind) {
 bool Sampler::try_replay() {
     const char* path = shared_.settings.tunables.sources.replay_file.c_str();
     if (const int error = replay_file_.open(path); error != 0) {
+        note_problem("PGHOT_SOURCES: cannot read", {path}, -error, "nothing is sampled");
         say_reason({"the recording to replay", -error});
         return false;
     }
@@ -197,6 +214,7 @@ bool Sampler::try_replay() {
     if (!replay_memory_) return false;
     replay_.emplace(replay_file_.bytes(), replay_memory_.as<Sample>(kReplaySamples));
     if (const Status started = replay_->start(sys::now()); !started.ok()) {
+        note_problem("PGHOT_SOURCES: not a recording:", {path}, started.error, "nothing is sampled");
         say_reason(started);
         replay_.reset();
         return false;
@@ -212,7 +230,7 @@ void Sampler::open_recording() {
     const PathText& path = shared_.settings.record_file;
     if (path.empty()) return;
     const int error = recorder_.open(path.c_str(), shared_.topology, sys::now());
-    if (error != 0) note_problem("PGHOT_RECORD", path, -error);
+    if (error != 0) note_problem("PGHOT_RECORD: cannot write", path.view(), -error, "give another file name");
 }
 
 bool Sampler::try_ibs() {
@@ -405,7 +423,8 @@ void Sampler::write_report_file() {
     file.open(path.c_str(), OutputFile::Existing::kReplace);
     const auto sink = [&file](std::span<const char> bytes) { return file.write(bytes); };
     if (file.is_open()) write_engine_report(shared_, sink);
-    if (file.error() != 0) note_problem("PGHOT_REPORT", path, file.error());
+    if (file.error() != 0)
+        note_problem("PGHOT_REPORT: cannot write", path.view(), file.error(), "give another file name");
 }
 
 }    // namespace pghot

@@ -44,7 +44,8 @@ private:
     void open_recording();
     EngineState give_up(EngineState state, Status status);
     void say_reason(const Status& status);
-    void note_problem(std::string_view variable, const PathText& path, int error);
+    void note_problem(std::string_view what, std::string_view path, int error, std::string_view advice);
+    void check_settings();
 
     bool drain(TimeNs now);
     void use(const Sample& sample);

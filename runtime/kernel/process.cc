@@ -30,6 +30,11 @@ std::string_view error_name(int error) {
     return name == nullptr ? "E?" : name;
 }
 
+std::string_view error_text(int error) {
+    const char* text = strerrordesc_np(error);
+    return text == nullptr ? "unknown error" : text;
+}
+
 void* map_memfd(const char* name, size_t bytes) {
     const int fd = sys::memfd(name);
     if (fd < 0) return nullptr;

@@ -16,6 +16,8 @@ void read_command(FileSystem& files, std::span<char> out);
 
 // "EACCES" for 13; "E?" for a number that has no name.
 std::string_view error_name(int error);
+// "Permission denied" for 13, in English whatever the locale.
+std::string_view error_text(int error);
 
 // Zeroed shared memory behind a memfd of the calling thread's descriptor table: another process reads it through
 // /proc/PID/task/TID/fd. Not inherited by forked children; never given back. Null when it cannot be had.

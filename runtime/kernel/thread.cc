@@ -29,8 +29,8 @@ ThreadCpus current_cpu_mask() {
     return mask;
 }
 
-void set_cpu_mask(const ThreadCpus& mask) {
-    if (mask.known) sched_setaffinity(0, sizeof mask.set, &mask.set);
+bool set_cpu_mask(const ThreadCpus& mask) {
+    return !mask.known || sched_setaffinity(0, sizeof mask.set, &mask.set) == 0;
 }
 
 void set_thread_name(const char* name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

@@ -13,7 +13,8 @@ struct ThreadCpus {
 
 // The calling thread's CPU mask.
 ThreadCpus current_cpu_mask();
-void set_cpu_mask(const ThreadCpus& mask);
+// False when the kernel refused it (no such CPU, or outside the cpuset); nothing is changed then.
+bool set_cpu_mask(const ThreadCpus& mask);
 void set_thread_name(const char* name);    // at most 15 bytes
 
 // Starts a detached thread with every signal blocked from its first instruction on, so that no signal of the program

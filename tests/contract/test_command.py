@@ -85,7 +85,7 @@ class Output(unittest.TestCase):
 
     def test_doctor_warns_of_a_wrong_setting_and_uses_the_default(self):
         run = pghot("doctor", env={"PGHOT_MODE": "loud"})
-        self.assertEqual(run.stderr, "pghot: PGHOT_MODE=loud cannot be read: allowed off|observe|on, using on\n")
+        self.assertEqual(run.stderr, "pghot: PGHOT_MODE=loud cannot be used: allowed off|observe|on, using on\n")
 
     def test_wrong_arguments_are_code_2_and_say_so_on_stderr(self):
         for arguments in ([], ["fly"], ["doctor", "--xml"], ["tunables", "--json", "--json"], ["run"]):

@@ -125,6 +125,10 @@ TEST(Doctor, TheVerdictNamesTheFirstThingThatIsMissing) {
     Tunables tunables;
     facts.move_pages_error = EPERM;
     EXPECT_EQ(verdict_of(facts, tunables), Verdict::kNoMigration);
+    facts.move_pages_error = 0;
+    facts.bound_elsewhere = true;
+    EXPECT_EQ(verdict_of(facts, tunables), Verdict::kBoundElsewhere);
+    EXPECT_FALSE(would_work(Verdict::kBoundElsewhere));
     facts.ibs_error = EACCES;
     EXPECT_EQ(verdict_of(facts, tunables), Verdict::kNoSource);
     facts.topology.nodes[1].lower_tier = false;

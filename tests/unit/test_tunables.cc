@@ -130,7 +130,7 @@ TEST(Tunables, AnUnreadableValueIsOneLineWithVariableValueRangeAndDefault) {
     const Reading reading({"PGHOT_FREQ_WINDOW=ab\ncd"});
     ASSERT_EQ(reading.warnings.size(), 1u);
     EXPECT_EQ(reading.warning(0),
-              "pghot: PGHOT_FREQ_WINDOW=ab\\x0acd cannot be read: allowed 1000-16383 ms, using 3000");
+              "pghot: PGHOT_FREQ_WINDOW=ab\\x0acd cannot be used: allowed 1000-16383 ms, using 3000");
     EXPECT_EQ(reading.tunables.set_by_user, 0u);
 }
 

@@ -28,6 +28,7 @@ for budget, size, accesses, period in ((8, "128M", "20M", 2048), (32, "384M", "2
     checks.that(f"{budget} MB/s: never more than a batch above since the first move", over <= BATCH, f"{over / MIB:+.2f} MiB")
     windows = [(begin, end) for begin in range(len(rows)) for end in range(begin + 1, len(rows) + 1)
                if sum(times[begin:end]) >= WANTED_S * 1000]
-    most = max(sum(moved[begin:end]) / MIB / (sum(times[begin:end]) / 1000) for begin, end in windows)
-    checks.that(f"{budget} MB/s: no five seconds more than 5 % above", most <= 1.05 * budget, f"at most {most:.2f} MB/s")
+    # The edges of a window cut a batch; 2 % for the clock of the rows.
+    over = max(sum(moved[begin:end]) - 1.02 * budget * MIB * sum(times[begin:end]) / 1000 for begin, end in windows)
+    checks.that(f"{budget} MB/s: no five seconds more than a batch above", over <= BATCH, f"{over / MIB:+.2f} MiB")
 checks.end()
