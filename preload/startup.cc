@@ -223,8 +223,11 @@ void say_why_not(const EngineShared& engine) {
 }
 
 void end_engine(EngineShared& engine) {
-    if (stop_engine(engine, kStopDeadlineNs) && !engine.problem.empty()) say(engine.problem.view());
-    say_why_not(engine);
+    const bool ended = stop_engine(engine, kStopDeadlineNs);
+    if (ended && !engine.problem.empty())
+        say(engine.problem.view());
+    else
+        say_why_not(engine);
     if (process.report_on_stderr) write_engine_report(engine, kToStderr);
 }
 
