@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocator/placed_arenas.h"
 
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +10,7 @@
 #include "allocator/errno_guard.h"
 #include "allocator/page_calls.h"
 #include "allocator/placement.h"
+#include "allocator/processors.h"
 #include "runtime/base/units.h"
 
 namespace pghot {
@@ -104,12 +102,7 @@ constinit thread_local uint8_t own_group_plus_one = 0;
 
 unsigned count_groups() {
     const ErrnoGuard errno_guard;
-    unsigned long mask[128];
-    const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    unsigned processors = 0;
-    for (long word = 0; word < bytes / static_cast<long>(sizeof mask[0]); ++word)
-        processors += static_cast<unsigned>(__builtin_popcountl(mask[word]));
-    return std::clamp(processors, 1U, kMaxGroups);
+    return std::min(allowed_processors(), kMaxGroups);
 }
 
 // Threads are dealt out in turn and stay: a thread finds its own freed blocks again.

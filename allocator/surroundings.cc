@@ -2,9 +2,7 @@
 // What jemalloc's start would ask its surroundings for, under its start lock. A second preload library may wrap these
 // functions, look the real one up and allocate: a deadlock. So they are answered here from system calls alone.
 
-#include <sched.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,21 +10,13 @@
 
 #include "allocator/jemalloc_api.h"
 #include "allocator/placement.h"
+#include "allocator/processors.h"
 
 namespace {
 
 bool address_space_is_limited() {
     rlimit limit{};
     return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
-
-long processors_allowed() {
-    unsigned long mask[128];
-    const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    long processors = 0;
-    for (long word = 0; word < bytes / static_cast<long>(sizeof mask[0]); ++word)
-        processors += __builtin_popcountl(mask[word]);
-    return processors > 0 ? processors : 1;
 }
 
 }    // namespace
@@ -59,7 +49,7 @@ ssize_t jemalloc_readlink(const char*, char*, size_t) {
 
 long jemalloc_sysconf(int what) {
     if (what == _SC_PAGESIZE) return 4096;    // x86-64
-    return processors_allowed();              // _SC_NPROCESSORS_ONLN, _SC_NPROCESSORS_CONF: nothing else is asked
+    return pghot::allowed_processors();       // _SC_NPROCESSORS_ONLN, _SC_NPROCESSORS_CONF: nothing else is asked
 }
 
 // The profiler's: never reached, as no option turns it on.

@@ -100,18 +100,6 @@ bool stop_engine(EngineShared& engine, uint64_t deadline_ns) {
 
 namespace {
 
-std::string_view mode_text(Mode mode) {
-    switch (mode) {
-        case Mode::kOff:
-            return "off";
-        case Mode::kObserve:
-            return "observe";
-        case Mode::kOn:
-            break;
-    }
-    return "on";
-}
-
 bool report(const Statistics& statistics, const Topology& topology, const Tunables& tunables, JsonSink sink) {
     const auto each_tunable = [&](FunctionRef<void(const ReportedTunable&)> use) {
         char storage[kTunableTextBytes];
@@ -120,7 +108,9 @@ bool report(const Statistics& statistics, const Topology& topology, const Tunabl
             use(ReportedTunable{kTunables[i].name, tunable_text(tunables, i, storage), kTunables[i].domain.unit, set});
         }
     };
-    return write_report({statistics, topology, PGHOT_VERSION, mode_text(tunables.mode), each_tunable}, sink);
+    static_assert(kTunables[0].name == "PGHOT_MODE");
+    char mode[16];
+    return write_report({statistics, topology, PGHOT_VERSION, tunable_text(tunables, 0, mode), each_tunable}, sink);
 }
 
 }    // namespace
