@@ -30,7 +30,7 @@ bool on_machine_thread(void (*work)(void*), void* argument) {
     job.work = work;
     job.argument = argument;
     const uint32_t seen = job.done.value();
-    if (start_detached_thread(run, nullptr) != 0) return false;
+    if (start_detached_thread(ThreadRuns::kOwnCode, run, nullptr) != 0) return false;
     const TimeNs limit = sys::now() + 2 * kNsPerSecond;
     while (job.done.value() == seen) {
         const TimeNs now = sys::now();

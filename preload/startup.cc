@@ -31,6 +31,7 @@
 #include "runtime/kernel/output_file.h"
 #include "runtime/kernel/process.h"
 #include "runtime/kernel/syscalls.h"
+#include "runtime/kernel/thread.h"
 
 namespace pghot {
 namespace {
@@ -234,6 +235,7 @@ void end_engine(EngineShared& engine) {
 __attribute__((constructor)) void load() {
     const ErrnoGuard errno_guard;
     note_own_process();
+    note_static_tls();
     Warnings warnings;
     process.settings.tunables = read_tunables(environ, getauxval(AT_SECURE) != 0, warnings);
     say_warnings(warnings);

@@ -40,6 +40,18 @@ void* sampler_main(void* argument) {
     return nullptr;
 }
 
+// What the sampler would have said and written at its end.
+void do_without_sampler(EngineShared& shared, int error) {
+    Statistics& statistics = *shared.statistics;
+    strncpy(statistics.source_reason, "no thread for the sampler could be had", sizeof statistics.source_reason - 1);
+    statistics.state.store(static_cast<uint32_t>(EngineState::kFailed), std::memory_order_release);
+    const PathText& path = shared.settings.report_file;
+    if (!path.empty())
+        shared.problem = file_problem("PGHOT_REPORT: no thread to write", path.view(), error, "nothing was sampled");
+    shared.stop.raise();
+    shared.sampler_ended.raise();
+}
+
 void* mover_main(void* argument) {
     auto& shared = *static_cast<EngineShared*>(argument);
     shared.own_tids[0] = sys::thread_id();
@@ -47,10 +59,9 @@ void* mover_main(void* argument) {
     if (!set_cpu_mask(shared.settings.cpus) && !shared.settings.tunables.cpus.empty())
         shared.problem.assign("PGHOT_CPUS: none of these CPUs can be used here; those of the program are");
     sys::policy_of_thread(shared.thread_policy);    // inherited from the program thread that started us
-    if (start_detached_thread(sampler_main, &shared) != 0) {
-        shared.stop.raise();
-        shared.sampler_ended.raise();
-    }
+    pthread_t sampler{};
+    const int refused = start_joinable_thread(ThreadRuns::kOwnCode, sampler_main, &shared, sampler);
+    if (refused != 0) do_without_sampler(shared, refused);
     while (!shared.ready.raised() && !shared.sampler_ended.raised()) shared.ready.wait(0, kNsPerSecond);
     if (!shared.stopping()) {
         auto* mover = make_leaked<MoverLoop>(shared);
@@ -58,8 +69,8 @@ void* mover_main(void* argument) {
     }
     shared.mover_ended.raise();
     // The last thread of a process whose main has left runs exit(): that must be this one, see
-    // Sampler::program_is_gone.
-    while (!shared.sampler_ended.raised()) shared.sampler_ended.wait(0, kNsPerSecond);
+    // Sampler::program_is_gone. Joined, as the sampler's last signal does not mean that the C library counts it out.
+    if (refused == 0) pthread_join(sampler, nullptr);
     return nullptr;
 }
 
@@ -87,7 +98,7 @@ EngineShared* start_engine(const EngineSettings& settings) {
     auto* shared = make_leaked<EngineShared>();
     if (shared == nullptr) return nullptr;
     shared->settings = settings;
-    if (start_detached_thread(mover_main, shared) == 0) return shared;
+    if (start_detached_thread(ThreadRuns::kExitHandlers, mover_main, shared) == 0) return shared;
     return nullptr;    // 600 KiB of untouched address space stay behind
 }
 

@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/kernel/thread.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
+
+#include "runtime/base/units.h"
+
 namespace pghot {
 namespace {
 
-// Our deepest frame is the read of /proc/self/maps (16 KiB); the C library adds the program's static TLS by itself.
-constexpr size_t kStackBytes = 256 * 1024;
+// Our deepest frame is the read of /proc/self/maps (16 KiB).
+constexpr size_t kOwnStackBytes = 256 * 1024;
+// The usual stack of a program's thread. A larger default (ulimit -s) is meant for threads that need it, and mlockall
+// would lock ours.
+constexpr size_t kLargestStackBytes = 8 * kMiB;
+
+// Written by note_static_tls before the first thread of ours, constant afterwards.
+constinit size_t static_tls_bytes = 0;
 
 class Attributes {
 public:
@@ -19,6 +30,34 @@ public:
     Attributes& operator=(const Attributes&) = delete;
     pthread_attr_t value;
 };
+
+int add_tls_of(dl_phdr_info* object, size_t, void* sum) {
+    for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
+        const ElfW(Phdr)& header = object->dlpi_phdr[i];
+        if (header.p_type == PT_TLS) *static_cast<size_t*>(sum) += header.p_memsz + header.p_align;
+    }
+    return 0;
+}
+
+// `attributes` as they were initialised: they hold the size that the program's own threads get.
+size_t stack_bytes(ThreadRuns runs, const pthread_attr_t& attributes) {
+    size_t usual = 0;
+    pthread_attr_getstacksize(&attributes, &usual);
+    const bool large = runs == ThreadRuns::kExitHandlers;
+    const size_t wanted = large ? std::clamp(usual, kOwnStackBytes, kLargestStackBytes) : kOwnStackBytes;
+    return page_of(wanted + static_tls_bytes + kPageBytes - 1);
+}
+
+int start(ThreadRuns runs, int detach_state, void* (*body)(void*), void* argument, pthread_t& thread) {
+    Attributes attributes;
+    sigset_t all;
+    sigfillset(&all);
+    // The C library keeps its own two signals unblocked, without which setuid in a threaded program would hang.
+    pthread_attr_setsigmask_np(&attributes.value, &all);
+    pthread_attr_setdetachstate(&attributes.value, detach_state);
+    pthread_attr_setstacksize(&attributes.value, stack_bytes(runs, attributes.value));
+    return pthread_create(&thread, &attributes.value, body, argument);
+}
 
 }    // namespace
 
@@ -35,19 +74,19 @@ bool set_cpu_mask(const ThreadCpus& mask) {
 
 void set_thread_name(const char* name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
-int start_detached_thread(void* (*body)(void*), void* argument) {
-    Attributes attributes;
-    sigset_t all;
-    sigfillset(&all);
-    // The C library keeps its own two signals unblocked, without which setuid in a threaded program would hang.
-    pthread_attr_setsigmask_np(&attributes.value, &all);
-    pthread_attr_setdetachstate(&attributes.value, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes.value, kStackBytes);
+void note_static_tls() {
+    size_t sum = 0;
+    dl_iterate_phdr(add_tls_of, &sum);
+    static_tls_bytes = sum;
+}
+
+int start_detached_thread(ThreadRuns runs, void* (*body)(void*), void* argument) {
     pthread_t thread;
-    int error = pthread_create(&thread, &attributes.value, body, argument);
-    if (error == 0) return 0;
-    pthread_attr_setstacksize(&attributes.value, kStackBytes * 32);    // a program with megabytes of static TLS
-    return pthread_create(&thread, &attributes.value, body, argument);
+    return start(runs, PTHREAD_CREATE_DETACHED, body, argument, thread);
+}
+
+int start_joinable_thread(ThreadRuns runs, void* (*body)(void*), void* argument, pthread_t& thread) {
+    return start(runs, PTHREAD_CREATE_JOINABLE, body, argument, thread);
 }
 
 }    // namespace pghot
