@@ -9,6 +9,43 @@ namespace {
 // A status that the kernel never writes: after a call that stopped half-way it writes none for the last batch.
 constexpr int kNotWritten = -4096;
 
+// What an error of the kernel means for a page that it was asked to move.
+struct Fate {
+    PageOutcome outcome;
+    Counter counter;
+};
+
+// Of one page's status.
+Fate fate_of_page(long error) {
+    switch (error) {
+        case -ENOENT:
+        case -EFAULT:
+            return {PageOutcome::kAbsent, Counter::pgpromote_fail_fault};
+        case -EACCES:    // shared with a forked child, as a rule not for long
+            return {PageOutcome::kBusy, Counter::pgpromote_fail_access};
+        case -EBUSY:
+            return {PageOutcome::kBusy, Counter::pgpromote_fail_busy};
+        case -ENOMEM:
+            return {PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem};
+        default:
+            return {PageOutcome::kRefused, Counter::pgpromote_fail_other};
+    }
+}
+
+// Of a whole call: a refusal of the call stands for good.
+Fate fate_of_call(long error) {
+    if (error == -ENOMEM) return {PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem};
+    if (error == -EACCES || error == -EPERM) return {PageOutcome::kRefused, Counter::pgpromote_fail_access};
+    return {PageOutcome::kRefused, Counter::pgpromote_fail_other};
+}
+
+uintptr_t last_page_of(uintptr_t address, uint32_t base_pages) {
+    return address + uint64_t{base_pages - 1} * kPageBytes;
+}
+
+// Addresses to be handed to the kernel, never dereferenced.
+void* kernel_address(uintptr_t address) { return reinterpret_cast<void*>(address); }
+
 // Merges neighbouring pages with the same fate into one outcome.
 class OutcomeRun {
 public:
@@ -60,7 +97,7 @@ NodeId PageMover::choose_target(const Move& move, uint64_t allowed) {
 
 void PageMover::refuse(const Move& move, PageOutcome outcome, Counter counter, Report report) {
     counters_.add(counter, move.pages);
-    if (counter == Counter::pgpromote_fail_nomem) counters_.add(Counter::pgpromote_fail, move.pages);
+    if (counter != Counter::pages_stale) counters_.add(Counter::pgpromote_fail, move.pages);
     report(MoveOutcome{move.address, move.pages, outcome, kNoNode, world_.now(), move.target});
 }
 
@@ -88,25 +125,33 @@ bool PageMover::add(const Move& move, Report report) {
 }
 
 // Asks where the pages are (187 ns a page) and keeps those on the lower tier: a page that is on the target already
-// would end the kernel's batch, and somebody else may have moved pages since they were sampled.
+// would end the kernel's batch, and somebody else may have moved pages since they were sampled. Of a huge page the
+// first and the last base page.
 void PageMover::ask_and_add(const Move& move, Report report) {
     const bool huge = move.rule == MoveRule::kHuge;
     const uint32_t folios = huge ? 1 : move.pages;
-    const uint16_t base_pages = huge ? static_cast<uint16_t>(move.pages) : uint16_t{1};
-    for (uint32_t i = 0; i < folios; ++i) {
-        // An address to be handed to the kernel, never dereferenced.
-        pages_[i] = reinterpret_cast<void*>(move.address + uint64_t{i} * kPageBytes);
-        statuses_[i] = kNotWritten;
+    for (uint32_t i = 0; i < folios; ++i) pages_[i] = kernel_address(move.address + uint64_t{i} * kPageBytes);
+    if (huge) pages_[1] = kernel_address(last_page_of(move.address, move.pages));
+    const long refused = ask(huge ? 2 : folios);
+    if (refused < 0) {
+        const Fate fate = fate_of_call(refused);
+        return refuse(move, fate.outcome, fate.counter, report);
     }
-    counters_.add(Counter::query_calls);
-    world_.move_pages({pages_.data(), folios}, nullptr, statuses_.data());
+    // Its ends on different nodes: split, purged in part or mapped anew since it was sampled as one huge page.
+    if (huge && statuses_[0] != statuses_[1]) return refuse(move, PageOutcome::kAbsent, Counter::pages_stale, report);
+    add_known(move, folios, report);
+}
+
+// statuses_ says where the folios of `move` are.
+void PageMover::add_known(const Move& move, uint32_t folios, Report report) {
+    const auto base_pages = static_cast<uint16_t>(move.pages / folios);
     OutcomeRun run(report, world_.now(), target_);
     for (uint32_t i = 0; i < folios; ++i) {
         const uintptr_t address = move.address + uint64_t{i} * kPageBytes;
         const NodeId node{static_cast<int16_t>(statuses_[i])};
         if (statuses_[i] >= 0 && topology_.is_lower(node)) {
             entries_[count_++] =
-                Entry{address, move.heap_generation, base_pages, node.value, PageOutcome::kNotTried, true};
+                Entry{address, move.heap_generation, base_pages, node.value, PageOutcome::kNotTried, true, 0};
             base_pages_ += base_pages;
         } else if (statuses_[i] >= 0) {
             counters_.add(Counter::pages_at_target, base_pages);
@@ -118,6 +163,13 @@ void PageMover::ask_and_add(const Move& move, Report report) {
     }
 }
 
+// Asks where the first `arguments` of pages_ are, into statuses_. 0 or -errno.
+long PageMover::ask(uint32_t arguments) {
+    for (uint32_t i = 0; i < arguments; ++i) statuses_[i] = kNotWritten;
+    counters_.add(Counter::query_calls);
+    return world_.move_pages({pages_.data(), arguments}, nullptr, statuses_.data());
+}
+
 void PageMover::fail(Entry& entry, PageOutcome outcome, Counter part) {
     entry.pending = false;
     entry.outcome = outcome;
@@ -125,11 +177,13 @@ void PageMover::fail(Entry& entry, PageOutcome outcome, Counter part) {
     counters_.add(part, entry.base_pages);
 }
 
-// The wait for the budget may have been long. A move that races with munmap is harmless; one that would pull new memory
-// at an old address is only useless.
+// The wait for the budget may have been long, and a plan goes over several mappings: add() saw the first page's policy
+// only. A move that races with munmap is harmless; one that would pull new memory at an old address is only useless.
+// Memory that the program bound must stay, which costs one get_mempolicy a page (0.24 us, a move takes 1-3 us).
 void PageMover::drop_stale() {
     for (Entry& entry : std::span(entries_).first(count_)) {
-        if (world_.generation_of(entry.address) == entry.generation) continue;
+        const bool same_memory = world_.generation_of(entry.address) == entry.generation;
+        if (same_memory && (world_.targets_of(entry.address) >> target_.value & 1) != 0) continue;
         entry.pending = false;
         entry.outcome = PageOutcome::kAbsent;    // its heat is another memory's
         counters_.add(Counter::pages_stale, entry.base_pages);
@@ -141,7 +195,7 @@ uint32_t PageMover::gather_pending() {
     for (uint32_t i = 0; i < count_; ++i) {
         if (!entries_[i].pending) continue;
         index_[arguments] = i;
-        pages_[arguments] = reinterpret_cast<void*>(entries_[i].address);
+        pages_[arguments] = kernel_address(entries_[i].address);
         nodes_[arguments] = target_.value;
         statuses_[arguments] = kNotWritten;
         ++arguments;
@@ -155,61 +209,63 @@ long PageMover::move_pending(uint32_t arguments) {
     counters_.add(Counter::move_calls);
     counters_.add(Counter::move_ns, static_cast<uint64_t>(world_.now() - before));
     // Anything but 0: the kernel stopped and wrote no status for its last batch, whose other pages may well have moved.
-    if (result != 0) ask_again(arguments);
+    if (result != 0) ask(arguments);
     for (uint32_t i = 0; i < arguments; ++i) settle(entries_[index_[i]], statuses_[i]);
     return result;
 }
 
-void PageMover::ask_again(uint32_t arguments) {
-    for (uint32_t i = 0; i < arguments; ++i) statuses_[i] = kNotWritten;
-    counters_.add(Counter::query_calls);
-    world_.move_pages({pages_.data(), arguments}, nullptr, statuses_.data());
+// After a call that did not stop: what is still pending was EBUSY. That also stands for a page that went along with
+// another page of its folio (a multi-size huge page, whose base pages are planned one by one).
+void PageMover::ask_about_pending() {
+    const uint32_t arguments = gather_pending();
+    if (arguments == 0) return;
+    ask(arguments);
+    for (uint32_t i = 0; i < arguments; ++i) settle(entries_[index_[i]], statuses_[i]);
 }
 
 void PageMover::settle(Entry& entry, int status) {
-    if (status >= 0) {
-        entry.node = static_cast<int16_t>(status);
-        if (topology_.is_lower(NodeId{entry.node})) return;    // still pending
-        entry.pending = false;
-        entry.outcome = PageOutcome::kPromoted;
-        counters_.add(Counter::pgpromote_success, entry.base_pages);
-        counters_.add(Counter::promoted_bytes, uint64_t{entry.base_pages} * kPageBytes);
-        return;
+    if (status == kNotWritten || status == -EBUSY) return;    // still pending
+    if (status < 0) {
+        const Fate fate = fate_of_page(status);
+        return fail(entry, fate.outcome, fate.counter);
     }
-    switch (status) {
-        case kNotWritten:
-            return;    // still pending
-        case -ENOENT:
-        case -EFAULT:
-            return fail(entry, PageOutcome::kAbsent, Counter::pgpromote_fail_fault);
-        case -EACCES:    // shared with a forked child, as a rule not for long
-            return fail(entry, PageOutcome::kBusy, Counter::pgpromote_fail_access);
-        case -EBUSY:
-            return fail(entry, PageOutcome::kBusy, Counter::pgpromote_fail_busy);
-        case -ENOMEM:
-            return fail(entry, PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem);
-        default:
-            return fail(entry, PageOutcome::kRefused, Counter::pgpromote_fail_other);
-    }
+    entry.node = static_cast<int16_t>(status);
+    if (topology_.is_lower(NodeId{entry.node})) return;    // still pending
+    entry.pending = false;
+    entry.outcome = PageOutcome::kPromoted;
+    if (entry.base_pages == 1) count_promoted(1);    // huge ones: confirm_huge_pages
+}
+
+void PageMover::count_promoted(uint32_t base_pages) {
+    counters_.add(Counter::pgpromote_success, base_pages);
+    counters_.add(Counter::promoted_bytes, uint64_t{base_pages} * kPageBytes);
 }
 
 void PageMover::give_up_pending(long result) {
-    for (Entry& entry : std::span(entries_).first(count_)) {
-        if (!entry.pending) continue;
-        switch (result) {
-            case -ENOMEM:
-                fail(entry, PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem);
-                break;
-            case -EACCES:
-            case -EPERM:
-                fail(entry, PageOutcome::kRefused, Counter::pgpromote_fail_access);
-                break;
-            default:
-                if (result < 0)
-                    fail(entry, PageOutcome::kRefused, Counter::pgpromote_fail_other);
-                else
-                    fail(entry, PageOutcome::kBusy, Counter::pgpromote_fail_busy);
+    const Fate fate = result < 0 ? fate_of_call(result) : fate_of_page(-EBUSY);
+    for (Entry& entry : std::span(entries_).first(count_))
+        if (entry.pending) fail(entry, fate.outcome, fate.counter);
+}
+
+// A huge page may have been split since it was sampled; then only its first base page went, and the last one is still
+// where it was. A last page that is gone says nothing: the program unmapped it, most likely after the move.
+void PageMover::confirm_huge_pages() {
+    uint32_t arguments = 0;
+    for (uint32_t i = 0; i < count_; ++i) {
+        if (entries_[i].base_pages == 1 || entries_[i].outcome != PageOutcome::kPromoted) continue;
+        index_[arguments] = i;
+        pages_[arguments++] = kernel_address(last_page_of(entries_[i].address, entries_[i].base_pages));
+    }
+    if (arguments == 0) return;
+    ask(arguments);
+    for (uint32_t i = 0; i < arguments; ++i) {
+        Entry& entry = entries_[index_[i]];
+        if (statuses_[i] >= 0 && statuses_[i] != entry.node) {
+            entry.split_off = static_cast<uint16_t>(entry.base_pages - 1);
+            entry.base_pages = 1;
+            counters_.add(Counter::pages_stale, entry.split_off);
         }
+        count_promoted(entry.base_pages);
     }
 }
 
@@ -221,8 +277,10 @@ void PageMover::execute(Report report) {
         const uint32_t arguments = gather_pending();
         if (arguments == 0) break;
         result = move_pending(arguments);
+        if (result == 0) ask_about_pending();
     }
     give_up_pending(result);
+    confirm_huge_pages();
     report_all(report);
 }
 
@@ -233,8 +291,10 @@ void PageMover::drop(Report report) {
 
 void PageMover::report_all(Report report) {
     OutcomeRun run(report, world_.now(), target_);
-    for (const Entry& entry : std::span(entries_).first(count_))
+    for (const Entry& entry : std::span(entries_).first(count_)) {
         run.add(entry.address, entry.base_pages, entry.outcome, NodeId{entry.node});
+        if (entry.split_off > 0) run.add(entry.address + kPageBytes, entry.split_off, PageOutcome::kAbsent, kNoNode);
+    }
     count_ = base_pages_ = 0;
 }
 

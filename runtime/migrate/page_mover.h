@@ -35,7 +35,8 @@ inline constexpr uint32_t kMaxBatchPages = 2048;    // 8 MiB of base pages
 //
 //   add(move)...  checks that the plan still holds, asks the kernel where the pages are, keeps those on the lower tier
 //   bytes()       what execute() would move: the caller takes that from the budget
-//   execute()     one moving call, a second for what a pinned page held up; every page gets its outcome
+//   execute()     checks again, page by page; one moving call, a second for what a pinned page held up; every page gets
+//                 its outcome
 //
 // One owner thread (pghot-mover). No allocation. Calls are few and large since each moving call costs an RCU grace
 // period and a drain of every CPU.
@@ -69,18 +70,23 @@ private:
         int16_t node;           // where it is, as far as known
         PageOutcome outcome;
         bool pending;
+        uint16_t split_off;    // pages behind the first that turned out not to belong to a huge page
     };
 
     NodeId choose_target(const Move& move, uint64_t allowed);
     void ask_and_add(const Move& move, Report report);
+    void add_known(const Move& move, uint32_t folios, Report report);
     void refuse(const Move& move, PageOutcome outcome, Counter counter, Report report);
     void fail(Entry& entry, PageOutcome outcome, Counter part);
     void drop_stale();
     uint32_t gather_pending();
     long move_pending(uint32_t arguments);
-    void ask_again(uint32_t arguments);
+    void ask_about_pending();
+    long ask(uint32_t arguments);
     void settle(Entry& entry, int status);
+    void count_promoted(uint32_t base_pages);
     void give_up_pending(long result);
+    void confirm_huge_pages();
     void report_all(Report report);
 
     const Topology& topology_;

@@ -36,10 +36,12 @@ public:
     std::map<uintptr_t, int> node;           // where each present page is
     std::set<uintptr_t> pinned;              // stays behind
     std::map<uintptr_t, int> refuses;        // page -> status that it gets instead of moving
+    std::map<uintptr_t, uintptr_t> folio;    // page -> another page that the kernel moves with it
     std::map<uintptr_t, uint64_t> policy;    // page -> allowed targets; absent: 0b011
     std::map<int16_t, uint64_t> room{{0, 1ull << 40}, {1, 1ull << 40}};
     uint32_t generation = 0;
     long fail_moves_with = 0;
+    long fail_queries_with = 0;
     unsigned moves = 0, queries = 0;
     std::vector<size_t> call_sizes;
 
@@ -58,6 +60,7 @@ private:
     static uintptr_t address(void* page) { return reinterpret_cast<uintptr_t>(page); }
     long query(std::span<void* const> pages, int* statuses) {
         ++queries;
+        if (fail_queries_with != 0) return fail_queries_with;
         for (size_t i = 0; i < pages.size(); ++i) {
             const auto found = node.find(address(pages[i]));
             statuses[i] = found == node.end() ? -ENOENT : found->second;
@@ -74,10 +77,15 @@ private:
             const uintptr_t at = address(pages[i]);
             if (pinned.count(at) != 0) continue;
             const auto refused = refuses.find(at);
-            if (refused == refuses.end()) node[at] = targets[i];
+            if (refused == refuses.end()) move_folio(at, targets[i]);
             if (behind == 0) statuses[i] = refused == refuses.end() ? targets[i] : refused->second;
         }
         return behind;
+    }
+    void move_folio(uintptr_t at, int target) {
+        node[at] = target;
+        for (const auto& [each, head] : folio)
+            if (head == at) node[each] = target;
     }
     uint64_t clock_ = 0;
 };
@@ -231,6 +239,31 @@ TEST_F(PageMoverTest, MemoryThatTheProgramBoundStays) {
     EXPECT_EQ(pages_with(PageOutcome::kAbsent), 8u);
 }
 
+// A plan goes over several mappings, and each may be bound while it waits for the budget.
+TEST_F(PageMoverTest, PartsThatTheProgramBoundStay) {
+    pages_on(2, 0, 16);
+    kernel.policy[page(8)] = 0;
+    ASSERT_TRUE(add(plan(0, 16)));
+    kernel.policy[page(9)] = 0b010;
+    kernel.policy[page(12)] = 0;
+    execute();
+    for (unsigned i : {8u, 9u, 12u}) EXPECT_EQ(kernel.node[page(i)], 2) << i;
+    EXPECT_EQ(counter(Counter::pgpromote_success), 13u);
+    EXPECT_EQ(counter(Counter::pages_stale), 3u);
+    EXPECT_EQ(pages_with(PageOutcome::kAbsent), 3u);
+}
+
+// A container's profile: the pages are there, and refused.
+TEST_F(PageMoverTest, AQuestionThatIsRefusedIsARefusal) {
+    pages_on(2, 0, 8);
+    kernel.fail_queries_with = -EPERM;
+    ASSERT_TRUE(add(plan(0, 8)));
+    EXPECT_TRUE(mover->empty());
+    EXPECT_EQ(counter(Counter::pgpromote_fail), 8u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_access), 8u);
+    EXPECT_EQ(pages_with(PageOutcome::kRefused), 8u);
+}
+
 TEST_F(PageMoverTest, APolicyOfOtherDramNodesIsKept) {
     pages_on(2, 0, 8);
     kernel.policy[page(0)] = 0b010;
@@ -264,12 +297,46 @@ TEST_F(PageMoverTest, ABatchHasOneTargetAndABound) {
 }
 
 TEST_F(PageMoverTest, AHugePageIsOneAddress) {
-    kernel.node[page(0)] = 2;
+    pages_on(2, 0, 512);
+    for (unsigned i = 0; i < 512; ++i) kernel.folio[page(i)] = page(0);
     ASSERT_TRUE(add(plan(0, 512, 0, MoveRule::kHuge)));
     EXPECT_EQ(mover->bytes(), kChunkBytes);
     execute();
     EXPECT_EQ(kernel.call_sizes, std::vector<size_t>{1});
     EXPECT_EQ(counter(Counter::pgpromote_success), 512u);
+}
+
+// Purged and faulted in anew as base pages after it was sampled: the kernel moves one page.
+TEST_F(PageMoverTest, AHugePageThatWasSplitCountsWhatMoved) {
+    pages_on(2, 0, 512);
+    ASSERT_TRUE(add(plan(0, 512, 0, MoveRule::kHuge)));
+    execute();
+    EXPECT_EQ(counter(Counter::pgpromote_success), 1u);
+    EXPECT_EQ(counter(Counter::promoted_bytes), kPageBytes);
+    EXPECT_EQ(counter(Counter::pages_stale), 511u);
+    EXPECT_EQ(pages_with(PageOutcome::kPromoted), 1u);
+    EXPECT_EQ(pages_with(PageOutcome::kAbsent), 511u) << "their heat was the huge page's";
+}
+
+TEST_F(PageMoverTest, AHugePageWhoseEndsAreApartIsNone) {
+    pages_on(2, 0, 1);
+    pages_on(0, 511, 1);
+    ASSERT_TRUE(add(plan(0, 512, 0, MoveRule::kHuge)));
+    EXPECT_TRUE(mover->empty());
+    execute();
+    EXPECT_EQ(kernel.moves, 0u);
+    EXPECT_EQ(counter(Counter::pages_stale), 512u);
+}
+
+// Base pages of a multi-size huge page: the first takes the others along, and the kernel calls one of them busy.
+TEST_F(PageMoverTest, APageThatWentAlongWithItsFolioIsPromoted) {
+    pages_on(2, 0, 16);
+    for (unsigned i = 0; i < 16; ++i) kernel.folio[page(i)] = page(0);
+    kernel.refuses = {{page(1), -EBUSY}};
+    ASSERT_TRUE(add(plan(0, 16)));
+    execute();
+    EXPECT_EQ(counter(Counter::pgpromote_success), 16u);
+    EXPECT_EQ(kernel.moves, 1u);
 }
 
 TEST_F(PageMoverTest, ADroppedBatchIsExpired) {
