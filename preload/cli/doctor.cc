@@ -32,14 +32,6 @@ void examine_ibs(FileSystem& files, const Tunables& tunables, DoctorFacts& facts
     facts.ibs_error = -event.open(ibs_event(facts.ibs, {tunables.ibs_period, tunables.ibs_l3missonly}), 0);
 }
 
-int ask_about_one_page() {
-    int here = 0;
-    int status = 0;
-    void* const page = reinterpret_cast<void*>(page_of(reinterpret_cast<uintptr_t>(&here)));
-    const long answer = sys::move_pages({&page, 1}, nullptr, &status);
-    return answer < 0 ? static_cast<int>(-answer) : 0;
-}
-
 bool damon_runs(FileSystem& files) {
     bool runs = false;
     files.list(kKdamonds, [&](std::string_view name) {
@@ -74,7 +66,7 @@ std::unique_ptr<DoctorFacts> examine(FileSystem& files, const Tunables& tunables
     examine_ibs(files, tunables, *facts);
     facts->perf_event_paranoid = number_in(files, "/proc/sys/kernel/perf_event_paranoid");
     facts->numa_balancing = number_in(files, "/proc/sys/kernel/numa_balancing");
-    facts->move_pages_error = ask_about_one_page();
+    facts->move_pages_error = static_cast<int>(-sys::try_move_pages());
     sys::MemoryPolicy policy;
     const bool told = sys::policy_of_thread(policy) == 0;
     facts->bound_elsewhere =

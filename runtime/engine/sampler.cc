@@ -108,6 +108,8 @@ EngineState Sampler::set_up() {
     const bool has_lower_tier = read_machine();
     check_settings();
     if (!has_lower_tier) return give_up(EngineState::kNoLowerTier, {"no node is slower than the nodes with CPUs", 0});
+    if (const long error = refusal_to_move(); error != 0)
+        return give_up(EngineState::kFailed, {"move_pages is refused here", static_cast<int>(-error)});
     if (!make_tables()) return give_up(EngineState::kFailed, {"memory for the tables", ENOMEM});
     if (!choose_source()) return give_up(EngineState::kNoSource, {nullptr, 0});
     open_recording();
@@ -140,7 +142,8 @@ void Sampler::note_problem(std::string_view what, std::string_view path, int err
 // The first act: from here on nothing of ours can meet a descriptor of the program, or the reverse.
 int Sampler::own_descriptors() {
     const int refused = sys::close_all_and_unshare_descriptors();
-    if (refused == 0) take_standard_descriptors();
+    has_own_descriptors_ = refused == 0;
+    if (has_own_descriptors_) take_standard_descriptors();
     return refused;
 }
 
@@ -169,6 +172,13 @@ void Sampler::check_settings() {
         shared_.problem.assign(
             "PGHOT_TARGET_NID: not a DRAM node that this process may use, the nearest one is; pghot doctor lists "
             "nodes");
+}
+
+// Why nothing could be moved, where something should be: samples would be taken for nothing. 0 or -errno.
+long Sampler::refusal_to_move() const {
+    const Tunables& tunables = shared_.settings.tunables;
+    const bool replay = tunables.sources.order[0] == SourceKind::kReplay;
+    return tunables.mode == Mode::kOn && !replay ? sys::try_move_pages() : 0;
 }
 
 bool Sampler::make_tables() {
@@ -419,6 +429,8 @@ void Sampler::finish() {
 void Sampler::write_report_file() {
     const PathText& path = shared_.settings.report_file;
     if (path.empty()) return;
+    if (!has_own_descriptors_)    // a file of ours would take a number that the program counts on
+        return note_problem("PGHOT_REPORT: cannot write", path.view(), EPERM, "close_range is refused here");
     OutputFile file;
     file.open(path.c_str(), OutputFile::Existing::kReplace);
     const auto sink = [&file](std::span<const char> bytes) { return file.write(bytes); };

@@ -36,6 +36,7 @@ private:
     int own_descriptors();
     void open_statistics();
     bool read_machine();
+    long refusal_to_move() const;
     bool make_tables();
     bool choose_source();
     bool try_source(SourceKind kind);
@@ -65,6 +66,7 @@ private:
     bool observing() const { return replaying() || shared_.settings.tunables.mode == Mode::kObserve; }
 
     EngineShared& shared_;
+    bool has_own_descriptors_ = false;
     KernelFiles files_;
     AnonymousMemory heat_memory_;
     AnonymousMemory range_memory_;

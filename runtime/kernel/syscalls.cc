@@ -63,6 +63,14 @@ long move_pages(std::span<void* const> pages, const int* targets, int* statuses)
     return answer(syscall(SYS_move_pages, 0, pages.size(), pages.data(), targets, statuses, MPOL_MF_MOVE));
 }
 
+long try_move_pages() {
+    int here = 0;
+    int status = 0;
+    void* const page = &here;
+    const long result = move_pages({&page, 1}, nullptr, &status);
+    return result < 0 ? result : 0;
+}
+
 long policy_of_address(uintptr_t address, MemoryPolicy& out) { return read_policy(out, address, MPOL_F_ADDR); }
 
 long policy_of_thread(MemoryPolicy& out) { return read_policy(out, 0, 0); }

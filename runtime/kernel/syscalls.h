@@ -16,6 +16,9 @@ namespace pghot::sys {
 // Answer: 0, the count of pages left behind, or -errno. Costs of a moving call: facts in runtime/migrate/README.md.
 long move_pages(std::span<void* const> pages, const int* targets, int* statuses);
 
+// Whether move_pages is there for this process (containers' profiles refuse it): 0 or -errno. Asks about one page.
+long try_move_pages();
+
 struct MemoryPolicy {
     int mode = 0;          // MPOL_* without the mode flags
     uint64_t nodes = 0;    // bit per node below 64

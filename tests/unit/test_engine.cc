@@ -2,8 +2,14 @@
 // The two threads without tiers: the mover on memory of the test, the whole engine on a recording. Run under
 // ThreadSanitizer too.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
@@ -189,6 +195,62 @@ TEST_F(EngineOnARecording, AReportThatCannotBeWrittenIsSaid) {
     EXPECT_NE(engine->problem.view().find("PGHOT_REPORT: cannot write /nonexistent/folder/report.json: ENOENT"),
               std::string_view::npos)
         << engine->problem.view();
+}
+
+// What a container's profile does: `call` is answered with EPERM from here on.
+bool forbid(uint32_t call) {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{4, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// Runs `check` in a process that may not make `call`.
+template <typename Check>
+void with_forbidden(uint32_t call, Check check) {
+    const pid_t child = fork();
+    if (child == 0) {
+        EXPECT_TRUE(forbid(call));
+        if (!testing::Test::HasFailure()) check();
+        _exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+EngineSettings settings_with_lower_tier() {
+    EngineSettings settings;
+    settings.tunables.lower_nodes.insert(0);
+    return settings;
+}
+
+TEST(EngineInAContainer, WithoutMovePagesNothingIsSampledAndTheReasonIsKept) {
+    with_forbidden(SYS_move_pages, [] {
+        EngineShared* engine = start_engine(settings_with_lower_tier());
+        while (!engine->ready.raised()) engine->ready.wait(0, kNsPerMs);
+        EXPECT_EQ(static_cast<EngineState>(engine->statistics->state.load()), EngineState::kFailed);
+        EXPECT_STREQ(engine->statistics->source_reason, "move_pages is refused here: EPERM");
+        EXPECT_TRUE(stop_engine(*engine, 10 * kNsPerSecond));
+    });
+}
+
+TEST(EngineInAContainer, WithoutATableOfItsOwnItOpensNoFile) {
+    with_forbidden(SYS_close_range, [] {
+        EngineSettings settings = settings_with_lower_tier();
+        const std::string path = "/tmp/pghot_report_" + std::to_string(getpid());
+        settings.report_file.assign(path);
+        EngineShared* engine = start_engine(settings);
+        while (!engine->ready.raised()) engine->ready.wait(0, kNsPerMs);
+        EXPECT_TRUE(stop_engine(*engine, 10 * kNsPerSecond));
+        EXPECT_NE(access(path.c_str(), F_OK), 0) << "it was opened among the program's descriptors";
+        unlink(path.c_str());
+        EXPECT_NE(engine->problem.view().find("PGHOT_REPORT: cannot write"), std::string_view::npos);
+    });
 }
 
 }    // namespace
