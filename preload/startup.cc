@@ -17,6 +17,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <span>
 
 #include "allocator/errno_guard.h"
 #include "allocator/placement.h"
@@ -30,6 +31,7 @@
 #include "runtime/kernel/memory.h"
 #include "runtime/kernel/output_file.h"
 #include "runtime/kernel/process.h"
+#include "runtime/kernel/standard_error.h"
 #include "runtime/kernel/syscalls.h"
 #include "runtime/kernel/thread.h"
 
@@ -60,8 +62,7 @@ void say(std::string_view line) {
     if (line.starts_with(kPrefix)) line.remove_prefix(kPrefix.size());
     char text[Warnings::kLineBytes + 16];
     const auto end = fmt::format_to_n(text, sizeof text, FMT_COMPILE("{}{}\n"), kPrefix, line);
-    const size_t length = std::min(end.size, sizeof text);
-    if (write(STDERR_FILENO, text, length) < 0) return;    // closed or full: nobody listens
+    write_standard_error(std::span(text).first(std::min(end.size, sizeof text)));    // or nobody listens
 }
 
 void say_warnings(const Warnings& warnings) {
@@ -181,9 +182,7 @@ void after_fork_in_child() {
 
 // --- exit ---
 
-constexpr auto kToStderr = [](std::span<const char> bytes) {
-    return write(STDERR_FILENO, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
-};
+constexpr auto kToStderr = [](std::span<const char> bytes) { return write_standard_error(bytes); };
 
 struct IdleReport {
     const IdleFacts* facts = nullptr;
@@ -236,6 +235,7 @@ __attribute__((constructor)) void load() {
     const ErrnoGuard errno_guard;
     note_own_process();
     note_static_tls();
+    note_standard_error();
     Warnings warnings;
     process.settings.tunables = read_tunables(environ, getauxval(AT_SECURE) != 0, warnings);
     say_warnings(warnings);
