@@ -16,7 +16,10 @@ bool write_to_file(void* self, std::span<const std::byte> bytes) {
 
 int Recorder::open(const char* path, const Topology& topology, TimeNs now) {
     buffer_ = AnonymousMemory(kBufferBytes);
-    if (!buffer_) return -ENOMEM;
+    if (!buffer_) {
+        error_ = ENOMEM;
+        return -ENOMEM;
+    }
     if (const int error = file_.open(path, OutputFile::Existing::kReplace); error != 0) return error;
     writer_.emplace(buffer_.bytes(), RecordingSink{write_to_file, &file_});
     writer_->begin(now);

@@ -26,9 +26,11 @@ public:
     void flush() {
         if (writer_) writer_->flush();
     }
-    bool is_open() const { return writer_.has_value(); }
+    // Of opening or writing the file: 0 or an errno. After the first one nothing more is written.
+    int error() const { return error_ != 0 ? error_ : file_.error(); }
 
 private:
+    int error_ = 0;    // of the buffer
     OutputFile file_;
     AnonymousMemory buffer_;
     std::optional<RecordingWriter> writer_;

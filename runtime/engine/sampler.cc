@@ -215,7 +215,7 @@ bool Sampler::try_source(SourceKind kind) {
 
 bool Sampler::try_replay() {
     const char* path = shared_.settings.tunables.sources.replay_file.c_str();
-    if (const int error = replay_file_.open(path); error != 0) {
+    if (const int error = replay_file_.read(path); error != 0) {
         note_problem("PGHOT_SOURCES: cannot read", {path}, -error, "nothing is sampled");
         say_reason({"the recording to replay", -error});
         return false;
@@ -239,8 +239,7 @@ bool Sampler::try_replay() {
 void Sampler::open_recording() {
     const PathText& path = shared_.settings.record_file;
     if (path.empty()) return;
-    const int error = recorder_.open(path.c_str(), shared_.topology, sys::now());
-    if (error != 0) note_problem("PGHOT_RECORD: cannot write", path.view(), -error, "give another file name");
+    if (recorder_.open(path.c_str(), shared_.topology, sys::now()) != 0) say_recording_problem();
 }
 
 bool Sampler::try_ibs() {
@@ -420,10 +419,17 @@ void Sampler::finish() {
     if (source_ != nullptr) {
         take_outcomes();
         end_second(sys::now());
+        say_recording_problem();
         source_->stop();
         shared_.statistics->state.store(static_cast<uint32_t>(EngineState::kStopped), std::memory_order_release);
     }
     write_report_file();
+}
+
+void Sampler::say_recording_problem() {
+    const int error = recorder_.error();
+    const PathText& path = shared_.settings.record_file;
+    if (error != 0) note_problem("PGHOT_RECORD: cannot write", path.view(), error, "give another file name");
 }
 
 void Sampler::write_report_file() {

@@ -8,7 +8,7 @@
 #include "runtime/engine/movable_memory.h"
 #include "runtime/engine/recorder.h"
 #include "runtime/engine/shared.h"
-#include "runtime/kernel/mapped_file.h"
+#include "runtime/kernel/file_bytes.h"
 #include "runtime/kernel/memory.h"
 #include "runtime/policy/promotion_policy.h"
 #include "runtime/sources/ibs_source.h"
@@ -43,6 +43,7 @@ private:
     bool try_ibs();
     bool try_replay();
     void open_recording();
+    void say_recording_problem();
     EngineState give_up(EngineState state, Status status);
     void say_reason(const Status& status);
     void note_problem(std::string_view what, std::string_view path, int error, std::string_view advice);
@@ -74,7 +75,7 @@ private:
     std::optional<MovableMemory> memory_;
     std::optional<PromotionPolicy> policy_;
     std::optional<IbsSource> ibs_;
-    MappedFile replay_file_;
+    FileBytes replay_file_;
     AnonymousMemory replay_memory_;
     std::optional<ReplaySource> replay_;
     Recorder recorder_;

@@ -2,15 +2,32 @@
 #include "runtime/kernel/output_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 namespace pghot {
+namespace {
+
+// How long the reader of a FIFO may hold up the writer: a thread that has rings to drain, or that an exit waits for.
+constexpr int kPatienceMs = 200;
+
+bool takes_more(int fd) {
+    pollfd file{fd, POLLOUT, 0};
+    int answer = 0;
+    do answer = poll(&file, 1, kPatienceMs);
+    while (answer < 0 && errno == EINTR);
+    return answer > 0;
+}
+
+}    // namespace
 
 int OutputFile::open(const char* path, Existing existing) {
     close();
-    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (existing == Existing::kReplace ? O_TRUNC : O_EXCL);
+    // O_NONBLOCK: a FIFO without a reader is refused, not waited for.
+    const int flags =
+        O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (existing == Existing::kReplace ? O_TRUNC : O_EXCL);
     fd_ = ::open(path, flags, 0644);
     error_ = fd_ < 0 ? errno : 0;
     return -error_;
@@ -19,10 +36,13 @@ int OutputFile::open(const char* path, Existing existing) {
 bool OutputFile::write(std::span<const char> bytes) {
     while (!bytes.empty() && error_ == 0) {
         const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-        if (written > 0)
+        if (written > 0) {
             bytes = bytes.subspan(static_cast<size_t>(written));
-        else if (written < 0 && errno != EINTR)
-            error_ = errno;
+            continue;
+        }
+        const int reason = written == 0 ? EIO : errno;
+        if (reason == EINTR || (reason == EAGAIN && takes_more(fd_))) continue;
+        error_ = reason;
     }
     return error_ == 0;
 }

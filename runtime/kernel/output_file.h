@@ -15,9 +15,10 @@ public:
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
 
-    // Mode 0644 less the umask. 0 or -errno.
+    // Mode 0644 less the umask. 0 or -errno. ENXIO: a FIFO that nobody reads.
     int open(const char* path, Existing existing);
-    // Everything or nothing as far as the caller sees: false after the first failure, errno in error().
+    // Everything or nothing as far as the caller sees: false after the first failure, errno in error(). EAGAIN: the
+    // reader of a FIFO has taken nothing for 200 ms.
     bool write(std::span<const char> bytes);
     bool write(std::span<const std::byte> bytes);
     void close();

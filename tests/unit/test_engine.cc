@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -195,6 +196,51 @@ TEST_F(EngineOnARecording, AReportThatCannotBeWrittenIsSaid) {
     EXPECT_NE(engine->problem.view().find("PGHOT_REPORT: cannot write /nonexistent/folder/report.json: ENOENT"),
               std::string_view::npos)
         << engine->problem.view();
+}
+
+// Starts the engine, stops it as an exit of the program would, and answers what it has to say.
+std::string problem_of_a_run(const EngineSettings& settings) {
+    EngineShared* engine = start_engine(settings);
+    if (engine == nullptr) return "not started";
+    engine->ready.wait(0, kNsPerSecond);
+    if (!stop_engine(*engine, 2 * kNsPerSecond)) return "the exit of the program was held up";
+    return std::string(engine->problem.view());
+}
+
+testing::AssertionResult begins(const std::string& text, const std::string& start) {
+    if (text.starts_with(start)) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << "'" << text << "', wanted '" << start << "'";
+}
+
+TEST_F(EngineOnARecording, AFifoThatNobodyReadsOrWritesHoldsNothingUp) {
+    const std::string fifo = recording + ".fifo";
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    EngineSettings reports = settings, records = settings, replays = settings;
+    reports.report_file.assign(fifo);
+    records.record_file.assign(fifo);
+    replays.tunables.sources.replay_file.assign(fifo);
+    EXPECT_TRUE(begins(problem_of_a_run(reports), "PGHOT_REPORT: cannot write " + fifo + ": ENXIO"));
+    EXPECT_TRUE(begins(problem_of_a_run(records), "PGHOT_RECORD: cannot write " + fifo + ": ENXIO"));
+    EXPECT_TRUE(begins(problem_of_a_run(replays), "PGHOT_SOURCES: cannot read " + fifo + ": EINVAL"));
+    unlink(fifo.c_str());
+}
+
+TEST_F(EngineOnARecording, ARecordingThatEndsEarlyIsSaid) {
+    settings.record_file.assign("/dev/full");
+    EXPECT_TRUE(begins(problem_of_a_run(settings), "PGHOT_RECORD: cannot write /dev/full: ENOSPC"));
+}
+
+TEST_F(EngineOnARecording, MayBeRecordedOver) {
+    settings.record_file.assign(recording);
+    EngineShared* engine = start_engine(settings);
+    ASSERT_NE(engine, nullptr);
+    ASSERT_TRUE(wait_until_ready(*engine));
+    if (state(*engine) == EngineState::kFailed) GTEST_SKIP() << engine->statistics->source_reason;
+    const Counters& counters = engine->statistics->counters;
+    const TimeNs limit = sys::now() + 20 * kNsPerSecond;
+    while (counters.get(Counter::hwhint_total_events) < kSamples && sys::now() < limit) usleep(1000);
+    ASSERT_TRUE(stop_engine(*engine, 10 * kNsPerSecond));
+    EXPECT_EQ(counters.get(Counter::hwhint_total_events), kSamples);
 }
 
 // What a container's profile does: `call` is answered with EPERM from here on.
