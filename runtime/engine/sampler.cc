@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kRanges = 65536;    // vm.max_map_count's default; 24 bytes each, touched as needed
 constexpr uint64_t kHouseNs = 100 * kNsPerMs;
-constexpr uint64_t kMoverEndNs = 500 * kNsPerMs;
+constexpr uint64_t kMoverEndNs = 1500 * kNsPerMs;    // of the two seconds that an exit waits for us
 constexpr size_t kPlansPerRound = 256;
 constexpr size_t kReplaySamples = 4096;    // to put a drain's samples in order
 
@@ -411,19 +411,33 @@ bool Sampler::program_is_gone() {
 
 void Sampler::finish() {
     if (source_ != nullptr) drain(sys::now());
+    const bool mover_ended = wait_for_mover();
+    if (source_ != nullptr) {
+        take_outcomes();
+        if (mover_ended) expire_plans();
+        end_second(sys::now());
+        say_recording_problem();
+        source_->stop();
+        // A mover that is still busy has pages without a fate: then the report is that of a running engine.
+        if (mover_ended)
+            shared_.statistics->state.store(static_cast<uint32_t>(EngineState::kStopped), std::memory_order_release);
+    }
+    write_report_file();
+}
+
+bool Sampler::wait_for_mover() {
     const TimeNs limit = sys::now() + kMoverEndNs;
     while (!shared_.mover_ended.raised() && sys::now() < limit) {
         if (policy_) take_outcomes();
         shared_.mover_ended.wait(0, kNsPerMs);
     }
-    if (source_ != nullptr) {
-        take_outcomes();
-        end_second(sys::now());
-        say_recording_problem();
-        source_->stop();
-        shared_.statistics->state.store(static_cast<uint32_t>(EngineState::kStopped), std::memory_order_release);
-    }
-    write_report_file();
+    return shared_.mover_ended.raised();
+}
+
+// Plans that came after the mover's last look. The queue and the counter are its, until it has ended.
+void Sampler::expire_plans() {
+    Move move;
+    while (shared_.plans.pop(move)) counters().add(Counter::pages_expired, move.pages);
 }
 
 void Sampler::say_recording_problem() {

@@ -44,6 +44,8 @@ private:
     bool try_replay();
     void open_recording();
     void say_recording_problem();
+    bool wait_for_mover();
+    void expire_plans();
     EngineState give_up(EngineState state, Status status);
     void say_reason(const Status& status);
     void note_problem(std::string_view what, std::string_view path, int error, std::string_view advice);

@@ -20,6 +20,7 @@
 
 #include "runtime/engine/engine.h"
 #include "runtime/engine/mover.h"
+#include "runtime/engine/sampler.h"
 #include "runtime/report/identities.h"
 #include "runtime/sources/recording.h"
 
@@ -241,6 +242,39 @@ TEST_F(EngineOnARecording, MayBeRecordedOver) {
     while (counters.get(Counter::hwhint_total_events) < kSamples && sys::now() < limit) usleep(1000);
     ASSERT_TRUE(stop_engine(*engine, 10 * kNsPerSecond));
     EXPECT_EQ(counters.get(Counter::hwhint_total_events), kSamples);
+}
+
+// The sampler's end, with a mover of the test: `mover_ends` or is still in a call of the kernel. One plan was pushed
+// after the mover's last look.
+void finish_with_a_plan_left(EngineShared& shared, bool mover_ends) {
+    std::thread([&] {
+        const auto sampler = std::make_unique<Sampler>(shared);
+        ASSERT_EQ(sampler->set_up(), EngineState::kObserving) << shared.statistics->source_reason;
+        Counters& counters = shared.statistics->counters;
+        counters.add(Counter::pgpromote_candidate, kPagesPerChunk);
+        counters.add(Counter::pages_by_chunk_rule, kPagesPerChunk);
+        ASSERT_TRUE(shared.plans.push({.pages = kPagesPerChunk, .rule = MoveRule::kChunk}));
+        shared.stop.raise();
+        if (mover_ends) shared.mover_ended.raise();
+        sampler->finish();
+    }).join();
+}
+
+TEST_F(EngineOnARecording, PlansThatCameAfterTheMoversLastLookAreExpired) {
+    const auto shared = std::make_unique<EngineShared>();
+    shared->settings = settings;
+    finish_with_a_plan_left(*shared, true);
+    EXPECT_EQ(state(*shared), EngineState::kStopped);
+    EXPECT_EQ(shared->statistics->counters.get(Counter::pages_expired), kPagesPerChunk);
+    const CounterValues values = values_of(shared->statistics->counters);
+    for (const Identity& identity : kIdentities) EXPECT_TRUE(identity.holds(values)) << identity.name;
+}
+
+TEST_F(EngineOnARecording, WithoutTheMoversEndItIsNotStopped) {
+    const auto shared = std::make_unique<EngineShared>();
+    shared->settings = settings;
+    finish_with_a_plan_left(*shared, false);
+    EXPECT_EQ(state(*shared), EngineState::kObserving) << "the report would promise identities that do not hold yet";
 }
 
 // What a container's profile does: `call` is answered with EPERM from here on.
