@@ -358,12 +358,16 @@ void Sampler::send(const Move& move) {
 void Sampler::read_free_memory(TimeNs now) {
     if (now < next_free_read_) return;
     next_free_read_ = now + kHouseNs;
+    bool read = false;
     for (int16_t node = 0; node < shared_.topology.node_count; ++node) {
         if (!shared_.topology.is_top(NodeId{node})) continue;
-        shared_.free_bytes[static_cast<unsigned>(node)].store(node_free_bytes(files_, NodeId{node}),
-                                                              std::memory_order_relaxed);
+        const uint64_t free = node_free_bytes(files_, NodeId{node});
+        if (free == 0) continue;    // no /sys any more (chroot), or no descriptor to spare
+        shared_.free_bytes[static_cast<unsigned>(node)].store(free, std::memory_order_relaxed);
+        read = true;
     }
-    shared_.free_round.fetch_add(1, std::memory_order_release);    // pairs with the mover's acquire
+    // Without a new figure the mover goes on subtracting from the last one.
+    if (read) shared_.free_round.fetch_add(1, std::memory_order_release);    // pairs with the mover's acquire
 }
 
 void Sampler::keep_house(TimeNs now) {

@@ -83,6 +83,7 @@ IbsSource::IbsSource(FileSystem& files, const Topology& topology, Counters& coun
 Status IbsSource::start(TimeNs now) {
     refresh(now);
     if (used_ > 0) return {};
+    if (listing_error_ != 0) return {"the list of threads, /proc/self/task", -listing_error_};
     return {"perf_event_open of ibs_op", last_error_ != 0 ? -last_error_ : ESRCH};
 }
 
@@ -110,7 +111,7 @@ int IbsSource::open(int tid) {
 void IbsSource::refresh(TimeNs) {
     for (IbsRing& ring : rings_.first(used_)) ring.seen = false;
     uint64_t failed = 0;
-    files_.list("/proc/self/task", [&](std::string_view name) {
+    listing_error_ = files_.list("/proc/self/task", [&](std::string_view name) {
         int tid = 0;
         if (!take_number(name, tid)) return;
         if (std::find(own_tids_.begin(), own_tids_.end(), tid) != own_tids_.end()) return;
@@ -123,6 +124,9 @@ void IbsSource::refresh(TimeNs) {
         last_error_ = error;
         ++failed;
     });
+    // No /proc (the program called chroot), or no descriptor to spare: who is known stays, births and ends are in the
+    // rings too.
+    if (listing_error_ != 0) return;
     counters_.set(Counter::rings_failed, failed);
     for (IbsRing& ring : rings_.first(used_))
         if (ring.event.is_open() && (ring.exited || !ring.seen)) ring.event.close();

@@ -11,7 +11,9 @@
 
 #include "runtime/kernel/perf_event.h"
 #include "runtime/kernel/syscalls.h"
+#include "runtime/sources/ibs_source.h"
 #include "runtime/sources/sample_decoder.h"
+#include "tests/unit/fake_files.h"
 
 namespace pghot {
 namespace {
@@ -98,6 +100,48 @@ TEST_F(PageFaults, WhatDoesNotFitIsCountedAsLost) {
     EXPECT_GT(lost, 0u);
     EXPECT_GE(kept + later + lost, kPages + 1);
     munmap(pages, (kPages + 1) * kPageBytes);
+}
+
+// The source of samples on page faults instead of IBS, and on an invented list of threads.
+class SampledThread : public testing::Test {
+protected:
+    void SetUp() override {
+        files.files[task()] = "";
+        const Status started = source.start(sys::now());
+        if (started.error == EACCES || started.error == EPERM || started.error == ENOSYS)
+            GTEST_SKIP() << "perf_event_open is not permitted here";
+        ASSERT_TRUE(started.ok()) << started.what << ": " << strerror(started.error);
+    }
+    static std::string task() { return "/proc/self/task/" + std::to_string(sys::thread_id()); }
+    bool is_sampled() {
+        void* at = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        *static_cast<volatile char*>(at) = 1;
+        bool seen = false;
+        source.drain(sys::now(),
+                     [&](const Sample& sample) { seen |= page_of(sample.address) == reinterpret_cast<uintptr_t>(at); });
+        munmap(at, kPageBytes);
+        return seen;
+    }
+
+    FakeFiles files;
+    Topology topology;
+    Counters counters;
+    std::vector<IbsRing> rings = std::vector<IbsRing>(4);
+    IbsSource source{files, topology, counters, rings, {}, page_faults()};
+};
+
+TEST_F(SampledThread, GoesOnWhenThreadsCanNoLongerBeListed) {
+    EXPECT_TRUE(is_sampled());
+    files.files.clear();    // chroot to a folder without /proc
+    source.refresh(sys::now());
+    EXPECT_TRUE(is_sampled());
+}
+
+TEST_F(SampledThread, EndsWhenItIsNoLongerListed) {
+    files.files.clear();
+    files.files["/proc/self/task/2147483647"] = "";
+    source.refresh(sys::now());
+    EXPECT_FALSE(is_sampled());
 }
 
 TEST(PerfEvent, AnUnknownPmuIsRefusedWithItsErrno) {
