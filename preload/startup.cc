@@ -42,16 +42,28 @@ constexpr uint64_t kStopDeadlineNs = 2 * kNsPerSecond;
 constexpr uint64_t kChildQuietNs = kNsPerSecond;    // most children exec at once; they need no engine
 constexpr uint32_t kPollsPerSizeCheck = 16;         // a poll comes every 64 KiB of allocation, a check costs 0.3 us
 
+// Why there is no engine.
+struct IdleCause {
+    EngineState state;
+    const char* reason;
+};
+constexpr IdleCause kStayedSmall{EngineState::kNotStarted, "the process stayed below PGHOT_START_MIN"};
+constexpr IdleCause kModeIsOff{EngineState::kNotStarted, "PGHOT_MODE is off"};
+constexpr IdleCause kNoPolicies{EngineState::kFailed, "get_mempolicy is refused here (a container's seccomp profile?)"};
+constexpr IdleCause kOneNode{EngineState::kNoLowerTier, "this process may use one memory node only"};
+constexpr IdleCause kStarting{EngineState::kNotStarted, "the process ended while tiering started"};
+constexpr IdleCause kNotStartable{EngineState::kFailed, "tiering could not start: no memory or no thread was left"};
+
 // What start-up knows. Written by the loading thread before `armed` is set and by a forked child's only thread; the
-// engine pointer by whoever wins the start.
+// atomics by whoever wins the start.
 struct Process {
     EngineSettings settings;
     std::atomic<EngineShared*> engine{nullptr};
     std::atomic<uint32_t> polls{0};
     uint64_t peak_rss_at_load = 0;    // exec keeps the peak of the program before
     TimeNs not_before{};
-    EngineState idle_state = EngineState::kNotStarted;
-    const char* idle_reason = "the process stayed below PGHOT_START_MIN";
+    std::atomic<const IdleCause*> idle{&kStayedSmall};
+    PathText folder;    // the working folder at load, where a relative file name needs it
     bool forked = false;
     bool report_on_stderr = false;
 };
@@ -80,12 +92,33 @@ void expand(const PathText& pattern, PathText& out) {
     if (!out.assign(expand_file_name(pattern.view(), parts, storage))) out = {};
 }
 
+bool is_relative(const PathText& path) { return !path.empty() && path.view().front() != '/'; }
+
+// Relative names are meant from where the program was started; many programs leave that folder, all daemons do.
+void make_absolute(PathText& path) {
+    if (!is_relative(path) || process.folder.empty()) return;
+    char whole[sizeof path.data];
+    const auto end = fmt::format_to_n(whole, sizeof whole, FMT_COMPILE("{}/{}"), process.folder.view(), path.view());
+    if (end.size < sizeof whole) path.assign({whole, end.size});
+}
+
+void note_folder() {
+    Tunables& tunables = process.settings.tunables;
+    PathText& replay = tunables.sources.replay_file;
+    if (!is_relative(tunables.report) && !is_relative(tunables.record) && !is_relative(replay)) return;
+    char folder[sizeof process.folder.data];
+    if (getcwd(folder, sizeof folder) != nullptr && folder[0] == '/') process.folder.assign(folder);
+    make_absolute(replay);
+}
+
 void name_files() {
     process.settings.report_file = {};
     process.settings.record_file = {};
     process.report_on_stderr = process.settings.tunables.report.view() == "stderr";
     if (!process.report_on_stderr) expand(process.settings.tunables.report, process.settings.report_file);
     expand(process.settings.tunables.record, process.settings.record_file);
+    make_absolute(process.settings.report_file);
+    make_absolute(process.settings.record_file);
 }
 
 ThreadCpus engine_cpus(const Tunables& tunables) {
@@ -109,7 +142,10 @@ uint64_t static_data_bytes() {
 
 void start() {
     if (!start_signal.armed.exchange(false, std::memory_order_acq_rel)) return;
-    process.engine.store(start_engine(process.settings), std::memory_order_release);
+    process.idle.store(&kStarting, std::memory_order_relaxed);
+    EngineShared* engine = start_engine(process.settings);
+    if (engine == nullptr) process.idle.store(&kNotStartable, std::memory_order_relaxed);
+    process.engine.store(engine, std::memory_order_release);
 }
 
 bool has_grown() {
@@ -128,17 +164,12 @@ void poll() {
     start();
 }
 
-void stay_idle(EngineState state, const char* reason) {
-    process.idle_state = state;
-    process.idle_reason = reason;
-}
+void stay_idle(const IdleCause& cause) { process.idle.store(&cause, std::memory_order_relaxed); }
 
 void arm() {
     uint64_t allowed = 0;
-    if (const long refused = sys::allowed_nodes(allowed); refused != 0)
-        return stay_idle(EngineState::kFailed, "get_mempolicy is refused here (a container's seccomp profile?)");
-    if (std::popcount(allowed) < 2)
-        return stay_idle(EngineState::kNoLowerTier, "this process may use one memory node only");
+    if (sys::allowed_nodes(allowed) != 0) return stay_idle(kNoPolicies);
+    if (std::popcount(allowed) < 2) return stay_idle(kOneNode);
     process.peak_rss_at_load = sys::peak_rss_bytes();
     process.settings.cpus = engine_cpus(process.settings.tunables);
     start_signal.poll = poll;
@@ -173,8 +204,10 @@ void after_fork_in_child() {
     process.forked = true;
     process.polls.store(0, std::memory_order_relaxed);
     const bool was_running = process.engine.exchange(nullptr, std::memory_order_relaxed) != nullptr;
+    const bool was_starting = process.idle.load(std::memory_order_relaxed) == &kStarting;    // in another thread
     const bool was_armed = start_signal.armed.load(std::memory_order_relaxed);
-    if (!was_running && !was_armed) return;
+    if (!was_running && !was_starting && !was_armed) return;
+    stay_idle(kStayedSmall);
     process.not_before = sys::now() + kChildQuietNs;
     name_files();    // %p is another one
     start_signal.armed.store(true, std::memory_order_release);
@@ -192,7 +225,8 @@ struct IdleReport {
 // The report of a process that never had an engine. A file that exists is another process's and says more: a shell
 // that outlives the program it ran must not write over that program's report.
 void gather_and_write_idle_report(void* gathered) {
-    const IdleFacts* facts = gather_idle_facts(process.settings, process.idle_state, process.idle_reason);
+    const IdleCause& cause = *process.idle.load(std::memory_order_relaxed);
+    const IdleFacts* facts = gather_idle_facts(process.settings, cause.state, cause.reason);
     auto& out = *static_cast<IdleReport*>(gathered);
     out.facts = facts;
     OutputFile file;
@@ -206,7 +240,8 @@ void gather_and_write_idle_report(void* gathered) {
 void report_idle() {
     static constinit IdleReport report;    // static: a thread that is late still writes it
     if (process.forked || (process.settings.report_file.empty() && !process.report_on_stderr)) return;
-    if (!on_machine_thread(gather_and_write_idle_report, &report) || report.facts == nullptr) return;
+    if (!on_machine_thread(gather_and_write_idle_report, &report) || report.facts == nullptr)
+        return say("PGHOT_REPORT: no report, as no thread with descriptors of its own could be had");
     if (process.report_on_stderr) write_idle_report(*report.facts, process.settings, kToStderr);
     if (report.error != 0)
         say(file_problem("PGHOT_REPORT: cannot write", process.settings.report_file.view(), report.error,
@@ -239,11 +274,12 @@ __attribute__((constructor)) void load() {
     Warnings warnings;
     process.settings.tunables = read_tunables(environ, getauxval(AT_SECURE) != 0, warnings);
     say_warnings(warnings);
+    note_folder();
     name_files();
     if (placement_needs_nodes()) on_machine_thread(tell_placement_nodes, nullptr);
     say_placement_problem();
     const Tunables& tunables = process.settings.tunables;
-    if (tunables.mode == Mode::kOff) return stay_idle(EngineState::kNotStarted, "PGHOT_MODE is off");
+    if (tunables.mode == Mode::kOff) return stay_idle(kModeIsOff);
     pthread_atfork(nullptr, nullptr, after_fork_in_child);
     arm();
     if (static_data_bytes() >= tunables.start_min_bytes) start();
@@ -254,10 +290,10 @@ __attribute__((destructor)) void unload() {
     if (!is_own_process()) return;    // a vfork child that calls exit
     start_signal.armed.store(false, std::memory_order_relaxed);
     EngineShared* engine = process.engine.load(std::memory_order_acquire);
-    if (engine != nullptr)
-        end_engine(*engine);
-    else
-        report_idle();
+    if (engine != nullptr) return end_engine(*engine);
+    const IdleCause* cause = process.idle.load(std::memory_order_relaxed);
+    if (cause == &kNotStartable && process.settings.tunables.set_by_user != 0) say(cause->reason);
+    report_idle();
 }
 
 }    // namespace
