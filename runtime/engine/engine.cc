@@ -65,7 +65,10 @@ void* mover_main(void* argument) {
     while (!shared.ready.raised() && !shared.sampler_ended.raised()) shared.ready.wait(0, kNsPerSecond);
     if (!shared.stopping()) {
         auto* mover = make_leaked<MoverLoop>(shared);
-        if (mover != nullptr) mover->run();
+        if (mover != nullptr)
+            mover->run();
+        else
+            shared.stop.raise();    // no memory for it: samples would be taken for nothing
     }
     shared.mover_ended.raise();
     // The last thread of a process whose main has left runs exit(): that must be this one, see
