@@ -144,7 +144,7 @@ void PageMover::ask_and_add(const Move& move, Report report) {
 
 // statuses_ says where the folios of `move` are.
 void PageMover::add_known(const Move& move, uint32_t folios, Report report) {
-    const auto base_pages = static_cast<uint16_t>(move.pages / folios);
+    const auto base_pages = static_cast<uint16_t>(move.rule == MoveRule::kHuge ? move.pages : 1);
     OutcomeRun run(report, world_.now(), target_);
     for (uint32_t i = 0; i < folios; ++i) {
         const uintptr_t address = move.address + uint64_t{i} * kPageBytes;
