@@ -20,7 +20,7 @@ SOURCE_SUFFIXES = source_tree.CXX | {".py", ".sh", ".cmake", ".f90", ".S"}
 SOURCE_NAMES = {"CMakeLists.txt", "Makefile", "Kbuild"}
 SPDX = re.compile(r"SPDX-License-Identifier: ([^\n*]+?)\s*(?:\*/)?\s*$", re.MULTILINE)
 
-MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root)/\w|/home/(?!user\b)\w")
+MACHINE_PATH = re.compile(r"(?<![\w.])/root/\w|/home/(?!user\b)\w")
 
 
 def is_source(path):
@@ -82,9 +82,9 @@ class TheCheckItself(unittest.TestCase):
         self.assertIsNone(licence_line("int a;\nint b;\nint c;\n// SPDX-License-Identifier: Apache-2.0\n"))
 
     def test_a_machine_path_is_seen_and_a_web_address_is_not(self):
-        self.assertTrue(MACHINE_PATH.search("cd /work/x"))
+        self.assertTrue(MACHINE_PATH.search("cd /root/x"))
         self.assertTrue(MACHINE_PATH.search("/home/anna/x"))
-        self.assertFalse(MACHINE_PATH.search("https://host/root/x /home/user/x ./work/x"))
+        self.assertFalse(MACHINE_PATH.search("https://host/root/x /home/user/x ./root/x"))
 
 
 if __name__ == "__main__":
