@@ -17,6 +17,7 @@ namespace pghot::jemalloc {
 struct Thread;          // tsdn_t: the calling thread, or null before it has one
 struct Arena;           // arena_t
 struct ThreadCache;     // tcache_t
+struct CacheBin;        // cache_bin_t: one size class of a thread cache
 struct ReallocHooks;    // hook_ralloc_args_t
 struct EventContext;    // te_ctx_t
 
@@ -54,7 +55,7 @@ int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_valu
 // Index to arena. mallctl answers with an index; the large path wants the arena. Written once by arenas.create.
 extern Arena* je_arenas[kArenaLimit];
 
-// True while jemalloc keeps address space for ever (our RLIMIT_AS setting turns it off).
+// True while jemalloc keeps address space for ever (it is off where mappings are limited).
 extern bool je_opt_retain;
 
 // Freed extents of this size are purged at once. The option oversize_threshold:0 comes too late for arena 0, which then
@@ -68,6 +69,10 @@ void* __real_je_large_palloc(Thread*, Arena*, size_t usable_bytes, size_t alignm
 void* __real_je_large_ralloc(Thread*, Arena*, void* block, size_t usable_bytes, size_t alignment, bool zero,
                              ThreadCache*, ReallocHooks*);
 void __real_je_large_dalloc(Thread*, Extent*);
+
+// Refills one bin of a thread cache and takes a block from it; null when the arena gets no memory. Only for programs'
+// own allocations, so no lock is held. Wrapped for a second try.
+void* __real_je_tcache_alloc_small_hard(Thread*, Arena*, ThreadCache*, CacheBin*, unsigned size_class, bool* refilled);
 
 // Runs about once per 64 KiB that a thread allocates or frees, no lock held. Wrapped for the start signal.
 void __real_je_te_event_trigger(void* thread, EventContext*);

@@ -27,7 +27,7 @@ set(PGHOT_JEMALLOC_RENAMED
 
 set(PGHOT_JEMALLOC_WRAPPED
     je_large_malloc je_large_palloc je_large_ralloc je_large_dalloc
-    je_te_event_trigger)
+    je_tcache_alloc_small_hard je_te_event_trigger)
 
 # jemalloc's own functions under names that a program's replacement of malloc cannot take over.
 set(PGHOT_JEMALLOC_ALIASES malloc free calloc aligned_alloc)

@@ -2,8 +2,8 @@
 // jemalloc's large path (16 KiB and more), where size rules act and a refused allocation gets a second try. The linker
 // sends jemalloc's calls here (--wrap); no lock is held. Small blocks never come by.
 
-#include "allocator/errno_guard.h"
 #include "allocator/extent_registry.h"
+#include "allocator/freed_memory.h"
 #include "allocator/jemalloc_api.h"
 #include "allocator/placed_arenas.h"
 #include "allocator/placement.h"
@@ -19,12 +19,6 @@ Arena* arena_by_rule(const Thread* thread, size_t usable_bytes) {
     if (rules.size_rule_count == 0 || thread == nullptr) return nullptr;
     const uint8_t placement = rules.placement_for(usable_bytes);
     return placement == 0 ? nullptr : placed_arena(placement);
-}
-
-// Gives back what lies freed in all arenas: address space under RLIMIT_AS, pages elsewhere. Only on the way to failing.
-void release_freed_memory() {
-    const ErrnoGuard errno_guard;
-    mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);    // 4096: MALLCTL_ARENAS_ALL
 }
 
 // Tries where the rules say, then where jemalloc would, then again after freed memory went back.

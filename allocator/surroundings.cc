@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <initializer_list>
 
 #include "allocator/jemalloc_api.h"
 #include "allocator/placement.h"
@@ -14,9 +15,13 @@
 
 namespace {
 
-bool address_space_is_limited() {
-    rlimit limit{};
-    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+// Mappings that are kept for later count against both limits, used or not.
+bool mappings_are_limited() {
+    for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+        rlimit limit{};
+        if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+    }
+    return false;
 }
 
 }    // namespace
@@ -33,13 +38,13 @@ extern "C" {
 const char* malloc_conf = "oversize_threshold:0,dirty_decay_ms:10000,muzzy_decay_ms:0,zero_realloc:free,dss:disabled";
 
 // MALLOC_CONF is the program's, not ours, and stays unread. The call comes once, before jemalloc's first mapping and
-// on one thread: the moment to read PGHOT_PLACEMENT. Under RLIMIT_AS freed address space must go back.
+// on one thread: the moment to read PGHOT_PLACEMENT. Where mappings are limited, freed ones must go back.
 char* jemalloc_getenv(const char*) {
     pghot::load_placement_rules();
     pghot::jemalloc::je_oversize_threshold = SIZE_MAX;
     static char unlimited[] = "";
     static char limited[] = "retain:false";
-    return address_space_is_limited() ? limited : unlimited;
+    return mappings_are_limited() ? limited : unlimited;
 }
 
 ssize_t jemalloc_readlink(const char*, char*, size_t) {

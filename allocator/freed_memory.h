@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace pghot {
+
+// Gives back what lies freed in all arenas: mappings where they are limited, pages elsewhere. Takes jemalloc's locks.
+// Only on the way to failing: a limit that one thread's freed memory fills must not refuse another thread.
+void release_freed_memory();
+
+}    // namespace pghot
