@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first thing of the library that runs. Start-up of the runtime, fork and exit: startup.cc.
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include "allocator/extent_registry.h"
 #include "allocator/jemalloc_api.h"
 #include "allocator/placement.h"
-#include "allocator/start_trigger.h"
 #include "runtime/base/heap.h"
 
 namespace pghot {
@@ -26,8 +24,6 @@ HeapExtent look_up(uintptr_t address) {
     // libc's own constructor, which is still to come, stores the same pointer.
     if (environ == nullptr) environ = environment;
     jemalloc::jemalloc_free(jemalloc::jemalloc_malloc(1));
-    pthread_atfork(nullptr, nullptr, note_own_process);
-    note_own_process();
     heap_lookup = look_up;
 }
 

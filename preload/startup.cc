@@ -200,13 +200,13 @@ void say_placement_problem() {
 }
 
 void after_fork_in_child() {
-    note_own_process();
     process.forked = true;
     process.polls.store(0, std::memory_order_relaxed);
     const bool was_running = process.engine.exchange(nullptr, std::memory_order_relaxed) != nullptr;
     const bool was_starting = process.idle.load(std::memory_order_relaxed) == &kStarting;    // in another thread
     const bool was_armed = start_signal.armed.load(std::memory_order_relaxed);
-    if (!was_running && !was_starting && !was_armed) return;
+    if (!was_running && !was_starting && !was_armed) return;    // and without a system call
+    note_own_process();
     stay_idle(kStayedSmall);
     process.not_before = sys::now() + kChildQuietNs;
     name_files();    // %p is another one
@@ -285,11 +285,18 @@ __attribute__((constructor)) void load() {
     if (static_data_bytes() >= tunables.start_min_bytes) start();
 }
 
+bool has_anything_to_end(const EngineShared* engine) {
+    return engine != nullptr || start_signal.armed.load(std::memory_order_relaxed) ||
+           process.idle.load(std::memory_order_relaxed) == &kNotStartable || process.report_on_stderr ||
+           !process.settings.report_file.empty();
+}
+
+// A sandbox may kill whoever asks for the number of its process: only where it matters.
 __attribute__((destructor)) void unload() {
     const ErrnoGuard errno_guard;
-    if (!is_own_process()) return;    // a vfork child that calls exit
-    start_signal.armed.store(false, std::memory_order_relaxed);
     EngineShared* engine = process.engine.load(std::memory_order_acquire);
+    if (!has_anything_to_end(engine) || !is_own_process()) return;    // not ours: a vfork child that calls exit
+    start_signal.armed.store(false, std::memory_order_relaxed);
     if (engine != nullptr) return end_engine(*engine);
     const IdleCause* cause = process.idle.load(std::memory_order_relaxed);
     if (cause == &kNotStartable && process.settings.tunables.set_by_user != 0) say(cause->reason);
