@@ -62,6 +62,11 @@ extern bool je_opt_retain;
 // keeps the default of 8 MiB: the main thread's large temporaries would be faulted in anew each time.
 extern size_t je_oversize_threshold;
 
+// Size to class for small sizes, in steps of 8 bytes: entry 0 is for 0 bytes, entry 1 for 1 to 8. Filled when jemalloc
+// starts; read by every small malloc.
+extern unsigned char je_sz_size2index_tab[];
+inline constexpr unsigned char kClassOf16Bytes = 1;
+
 // The large path: blocks of 16 KiB and more that do not come from a thread cache. No lock is held here. Wrapped for
 // the size rules (and nothing else sits between a program and a small block). `usable_bytes` is a size class.
 void* __real_je_large_malloc(Thread*, Arena*, size_t usable_bytes, bool zero);
@@ -81,10 +86,12 @@ void __real_je_te_event_trigger(void* thread, EventContext*);
 void* jemalloc_malloc(size_t bytes) noexcept;
 void jemalloc_free(void* block) noexcept;
 void* jemalloc_calloc(size_t count, size_t bytes) noexcept;
-void* jemalloc_aligned_alloc(size_t alignment, size_t bytes) noexcept;
 
 // jemalloc's realloc (renamed): leaves errno alone when it fails.
 void* jemalloc_realloc(void* block, size_t bytes) noexcept;
+
+// jemalloc's aligned_alloc (renamed): refuses an alignment that is no power of two.
+void* jemalloc_aligned_alloc(size_t alignment, size_t bytes) noexcept;
 
 }    // extern "C"
 }    // namespace pghot::jemalloc

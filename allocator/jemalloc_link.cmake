@@ -20,8 +20,10 @@ set(PGHOT_JEMALLOC_RENAMED
     round=jemalloc_round
     _Unwind_Backtrace=jemalloc_backtrace
     _Unwind_GetIP=jemalloc_backtrace_address
-    # Functions whose failures do not set errno; preload/entry_points.cc has ours.
+    # Functions whose failures do not set errno, or that refuse what the GNU C library takes; preload/entry_points.cc has
+    # ours.
     realloc=jemalloc_realloc
+    aligned_alloc=jemalloc_aligned_alloc
     memalign=jemalloc_unused_memalign
     valloc=jemalloc_unused_valloc)
 
@@ -30,4 +32,4 @@ set(PGHOT_JEMALLOC_WRAPPED
     je_tcache_alloc_small_hard je_te_event_trigger)
 
 # jemalloc's own functions under names that a program's replacement of malloc cannot take over.
-set(PGHOT_JEMALLOC_ALIASES malloc free calloc aligned_alloc)
+set(PGHOT_JEMALLOC_ALIASES malloc free calloc)

@@ -23,7 +23,8 @@ namespace {
 
 using namespace pghot;
 
-// As the GNU C library: an alignment that is no power of two is rounded up to one; 0 means any.
+// As the GNU C library (from 2.38 on its aligned_alloc alone refuses): an alignment that is no power of two is rounded
+// up to one; 0 means any.
 size_t usable_alignment(size_t alignment) {
     constexpr size_t kLargest = SIZE_MAX / 2 + 1;
     return alignment > kLargest ? 0 : std::bit_ceil(alignment);
@@ -93,6 +94,9 @@ PGHOT_VISIBLE void cfree(void* block) noexcept { free(block); }
 PGHOT_VISIBLE void free_sized(void* block, size_t) noexcept { free(block); }
 PGHOT_VISIBLE void free_aligned_sized(void* block, size_t, size_t) noexcept { free(block); }
 
+PGHOT_VISIBLE void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+    return aligned_block(alignment, bytes, jemalloc::jemalloc_aligned_alloc);
+}
 PGHOT_VISIBLE void* memalign(size_t alignment, size_t bytes) noexcept {
     return aligned_block(alignment, bytes, [](size_t power, size_t size) { return aligned_alloc(power, size); });
 }
