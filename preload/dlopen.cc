@@ -8,15 +8,24 @@
 
 namespace pghot {
 namespace {
-constinit std::atomic<DlopenFunction> next{nullptr};
-}    // namespace
 
-DlopenFunction next_dlopen() {
-    if (DlopenFunction known = next.load(std::memory_order_relaxed)) return known;
-    auto found = reinterpret_cast<DlopenFunction>(dlsym(RTLD_NEXT, "dlopen"));
-    next.store(found, std::memory_order_relaxed);
+using DlmopenFunction = void* (*)(Lmid_t name_space, const char* file, int mode);
+
+// The function behind ours, looked for once. Threads that look at the same time find the same.
+template <typename Function>
+Function next(std::atomic<Function>& known, const char* name) {
+    if (Function found = known.load(std::memory_order_relaxed)) return found;
+    auto found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+    known.store(found, std::memory_order_relaxed);
     return found;
 }
+
+constinit std::atomic<DlopenFunction> known_dlopen{nullptr};
+constinit std::atomic<DlmopenFunction> known_dlmopen{nullptr};
+
+}    // namespace
+
+DlopenFunction next_dlopen() { return next(known_dlopen, "dlopen"); }
 
 }    // namespace pghot
 
@@ -24,9 +33,21 @@ DlopenFunction next_dlopen() {
 //
 // libc finds out by the return address who called, for $ORIGIN, RUNPATH and the namespace. The last call must
 // therefore be a jump that leaves the caller's return address in place: optimised in every build type.
-extern "C" PGHOT_VISIBLE __attribute__((optimize("O2", "omit-frame-pointer"))) void* dlopen(const char* file,
-                                                                                            int mode) noexcept {
+#define PGHOT_JUMPS __attribute__((optimize("O2", "omit-frame-pointer")))
+
+extern "C" {
+
+PGHOT_VISIBLE PGHOT_JUMPS void* dlopen(const char* file, int mode) noexcept {
     const pghot::DlopenFunction open = pghot::next_dlopen();
     if (open == nullptr) return nullptr;
     return open(file, mode & ~RTLD_DEEPBIND);
 }
+
+// A namespace of its own has a C library and a heap of its own, and exchanges no blocks with ours.
+PGHOT_VISIBLE PGHOT_JUMPS void* dlmopen(Lmid_t name_space, const char* file, int mode) noexcept {
+    const pghot::DlmopenFunction open = pghot::next(pghot::known_dlmopen, "dlmopen");
+    if (open == nullptr) return nullptr;
+    return open(name_space, file, name_space == LM_ID_BASE ? mode & ~RTLD_DEEPBIND : mode);
+}
+
+}    // extern "C"

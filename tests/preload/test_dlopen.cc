@@ -7,7 +7,9 @@
 
 #include "tests/preload/loaded.h"
 
-extern "C" void* open_plugin(int mode);    // dlopen_caller.c
+// dlopen_caller.c
+extern "C" void* open_plugin(int mode);
+extern "C" void* open_plugin_by_dlmopen(int mode);
 
 namespace {
 
@@ -20,9 +22,11 @@ TEST_F(Dlopen, IsOurs) {
 }
 
 TEST_F(Dlopen, FindsLibrariesByTheRunpathOfTheCaller) {
-    void* plugin = open_plugin(RTLD_NOW);
-    ASSERT_NE(plugin, nullptr) << dlerror();
-    dlclose(plugin);
+    for (auto* open : {open_plugin, open_plugin_by_dlmopen}) {
+        void* plugin = open(RTLD_NOW);
+        ASSERT_NE(plugin, nullptr) << dlerror();
+        dlclose(plugin);
+    }
 }
 
 TEST_F(Dlopen, DeepBoundPluginSharesOurMalloc) {
