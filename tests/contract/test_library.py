@@ -64,9 +64,9 @@ class Library(unittest.TestCase):
         weak_of_libc = {"__cxa_finalize"}
         self.assertEqual(weak - WEAK_OF_THE_PROGRAM - WEAK_OF_THE_TOOLCHAIN - weak_of_libc, set())
 
-    def test_it_is_bound_at_load_initialised_first_and_named(self):
+    def test_it_is_bound_at_load_initialised_first_never_unloaded_and_named(self):
         dynamic = tool("readelf", "-dW", LIBRARY)
-        self.assertRegex(dynamic, r"Flags: NOW INITFIRST")
+        self.assertRegex(dynamic, r"Flags: NOW NODELETE INITFIRST")
         self.assertRegex(dynamic, r"Library soname: \[libpghot\.so\.0\]")
         self.assertIn("GNU_RELRO", tool("readelf", "-lW", LIBRARY))
 
