@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preload/machine_thread.h"
 
+#include <unistd.h>
+
 #include "runtime/engine/shared.h"
 #include "runtime/kernel/process.h"
 
@@ -11,17 +13,24 @@ namespace {
 struct Job {
     void (*work)(void*) = nullptr;
     void* argument = nullptr;
+    int tid = 0;    // by the thread, before `done`
     Signal done;
 };
 constinit Job job;
 
 void* run(void*) {
+    job.tid = sys::thread_id();
     if (sys::close_all_and_unshare_descriptors() == 0) {
         take_standard_descriptors();
         job.work(job.argument);
     }
     job.done.raise();
     return nullptr;
+}
+
+// A program with one thread may do at once what the kernel forbids one with two (unshare, setns).
+void wait_until_gone(int tid, TimeNs limit) {
+    while (sys::thread_exists(tid) && sys::now() < limit) usleep(20);
 }
 
 }    // namespace
@@ -37,6 +46,7 @@ bool on_machine_thread(void (*work)(void*), void* argument) {
         if (now >= limit) return false;
         job.done.wait(seen, static_cast<uint64_t>(limit - now));
     }
+    wait_until_gone(job.tid, limit);
     return true;
 }
 

@@ -93,6 +93,7 @@ int close_all_and_unshare_descriptors() {
 int memfd(const char* name) { return static_cast<int>(answer(syscall(SYS_memfd_create, name, MFD_CLOEXEC))); }
 
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
+bool thread_exists(int tid) { return syscall(SYS_tgkill, process_id(), tid, 0) == 0; }
 int process_id() { return static_cast<int>(syscall(SYS_getpid)); }
 
 void futex_wait(const uint32_t* word, uint32_t seen, uint64_t timeout_ns) {
