@@ -3,7 +3,7 @@
 """Runs one everyday job with and without the library in folders of their own: output, exit status and files must be the
 same to the byte.
 
-    same_results.py LIBRARY JOB        JOB: python, git, compiler, shell, mpi, threads, grown
+    same_results.py LIBRARY JOB        JOB: a name in JOBS
 Exit status: 0 the same, 1 a difference (said), 77 a tool is missing (said)."""
 import os
 import pathlib
@@ -37,6 +37,25 @@ for i in $(seq 200); do v=$(expr $i \\* 3); [ $((i % 50)) = 0 ] && echo "$i $v" 
 ls /no/such/place; seq 1 1000 | sort -rn | head -3
 cat <(echo substituted) & wait; echo problem >&2
 """
+# What scripts do with output, descriptors, signals and ends of processes.
+PIPELINES = """
+printf 'b\\na\\nc\\n' | sort | tr a-z A-Z | sed 's/B/x/' | awk '{print NR": "$0}'
+seq 100 | xargs -P 4 -n 1 expr 1 + | sort -n | tail -1
+yes | head -c 1000000 | wc -c; echo "${PIPESTATUS[@]}"
+exec 5>log 6>&1; echo logged >&5; echo saved >&6; exec 5>&-; cat log
+coproc cat; echo to the coprocess >&${COPROC[1]}; read -r answer <&${COPROC[0]}; echo "$answer"; kill $COPROC_PID
+trap 'echo trapped' USR1; kill -USR1 $$; sh -c 'kill -TERM $$' 2>/dev/null; echo "code $?"
+for n in 0 1 2; do (eval "exec $n>&-"; expr 1 + 1; echo done) ; echo "code $?"; done
+sh -c 'exec <&- >&- 2>&-; exec true'; echo "code $?"
+timeout 0.05 sleep 5; echo "code $?"
+env -i PATH=/usr/bin:/bin sh -c 'env | grep -v ^_= | sort'
+find . -type f | sort; diff <(seq 3) <(seq 4); (sleep 0.01 & wait $!; echo waited)
+"""
+TRACED = """
+strace -f -qq -e trace=none -o trace sh -c 'seq 1000 | sort -rn | tail -2; exit 3'; echo "code $?"; wc -l <trace; rm trace
+gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'break exit' -ex run -ex 'info threads' -ex continue --args echo hello |
+    grep -v Breakpoint | tr -s ' ' | sed 's/process [0-9]*/process N/; s/LWP [0-9]*/LWP N/; s/0x[0-9a-f]*/ADDRESS/'
+"""
 GIT = """
 git init -q . && for i in $(seq 40); do seq $i $((i * 50)) >f$i; done && git add . && git commit -qm one &&
 git mv f1 g1 && seq 3000 >f2 && git commit -qam two && git gc -q && git log --stat --format=%H | cat && git fsck --strict
@@ -50,6 +69,8 @@ JOBS = {
     "shell": (["bash"], ["bash", "-c", SHELL]),
     "mpi": (["mpicc", "mpirun"], ["mpirun", "--oversubscribe", "--mca", "btl", "self,vader", "-n", "2", "./mpi"]),
     "threads": (["bash"], ["bash", "-c", "grep Threads /proc/self/status; ls /proc/self/fd; exec 9</dev/null; ls /proc/self/fd"]),
+    "pipelines": (["bash"], ["bash", "-c", PIPELINES]),
+    "traced": (["bash", "strace", "gdb"], ["bash", "-c", TRACED]),
     "grown": (["python3"], ["python3", "-c", GROWN]),
 }
 
