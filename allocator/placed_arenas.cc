@@ -23,8 +23,10 @@ constexpr unsigned kMaxGroups = 8;    // arenas per placement, fewer on machines
 
 // The hooks come first, so that a hook finds its placement behind the pointer it is given.
 struct PlacedHooks {
-    ExtentHooks hooks;
-    uint8_t placement;
+    ExtentHooks hooks{};
+    uint8_t placement = 0;
+    // Where mappings are limited: mapped and not handed out yet, from here to the end of the chunk; 0: nothing.
+    std::atomic<uintptr_t> rest{0};
 };
 
 uintptr_t round_up_to_chunk(uintptr_t value) { return chunk_of(value + kChunkBytes - 1); }
@@ -48,15 +50,44 @@ void* map_aligned(size_t bytes, size_t alignment) {
     return reinterpret_cast<void*>(aligned);
 }
 
-// Whole chunks, so that one 2 MiB chunk has one placement; what jemalloc did not ask for stays untouched behind it.
-void* map_extent(ExtentHooks* hooks, void* at, size_t bytes, size_t alignment, bool* zero, bool* commit, unsigned) {
-    if (at != nullptr) return nullptr;    // jemalloc wishes to grow in place; it can do without
-    const ErrnoGuard errno_guard;
+// `bytes` of what an earlier extent of this placement left of its last chunk, or null.
+void* take_from_rest(PlacedHooks& placed, size_t bytes) {
+    uintptr_t begin = placed.rest.load(std::memory_order_relaxed);
+    for (;;) {
+        const uintptr_t end = round_up_to_chunk(begin);
+        if (end - begin < bytes) return nullptr;
+        const uintptr_t left = begin + bytes == end ? 0 : begin + bytes;
+        if (placed.rest.compare_exchange_weak(begin, left, std::memory_order_relaxed))
+            return reinterpret_cast<void*>(begin);
+    }
+}
+
+void keep_rest(PlacedHooks& placed, uintptr_t begin) {
+    const uintptr_t before = placed.rest.exchange(begin, std::memory_order_relaxed);
+    if (before != 0) unmap_pages(reinterpret_cast<void*>(before), round_up_to_chunk(before) - before);
+}
+
+// Whole chunks, so that one 2 MiB chunk has one placement. jemalloc asks for little more than a block where mappings
+// are limited, and what it did not ask for would count: it goes to the next extents. Else it stays untouched behind a
+// large extent.
+void* map_pages(PlacedHooks& placed, size_t bytes, size_t alignment) {
+    const bool limited = !jemalloc::je_opt_retain;
+    if (limited && alignment <= kPageBytes)
+        if (void* extent = take_from_rest(placed, bytes)) return extent;
     const size_t whole = round_up_to_chunk(bytes);
     if (whole < bytes) return nullptr;
     void* extent = map_aligned(whole, std::max<size_t>(alignment, kChunkBytes));
     if (extent == nullptr) return nullptr;
-    enter_mapping(extent, whole, reinterpret_cast<PlacedHooks*>(hooks)->placement);
+    enter_mapping(extent, whole, placed.placement);
+    if (limited && whole != bytes) keep_rest(placed, reinterpret_cast<uintptr_t>(extent) + bytes);
+    return extent;
+}
+
+void* map_extent(ExtentHooks* hooks, void* at, size_t bytes, size_t alignment, bool* zero, bool* commit, unsigned) {
+    if (at != nullptr) return nullptr;    // jemalloc wishes to grow in place; it can do without
+    const ErrnoGuard errno_guard;
+    void* extent = map_pages(*reinterpret_cast<PlacedHooks*>(hooks), bytes, alignment);
+    if (extent == nullptr) return nullptr;
     *zero = true;
     *commit = true;
     return extent;
@@ -84,14 +115,17 @@ bool merge_extents(ExtentHooks*, void*, size_t, void*, size_t, bool, unsigned) {
 constexpr ExtentHooks kHooks{map_extent,   unmap_extent, nullptr,      nullptr,      nullptr,
                              purge_lazily, purge_now,    split_extent, merge_extents};
 
-constexpr std::array<PlacedHooks, kMaxPlacements> hooks_for_all_placements() {
-    std::array<PlacedHooks, kMaxPlacements> all{};
-    for (uint8_t i = 0; i < kMaxPlacements; ++i) all[i] = PlacedHooks{kHooks, i};
-    return all;
-}
-
-// jemalloc keeps pointers to them, hence not const.
-constinit std::array<PlacedHooks, kMaxPlacements> placed_hooks = hooks_for_all_placements();
+struct HooksOfAllPlacements {
+    PlacedHooks of[kMaxPlacements];
+    constexpr HooksOfAllPlacements() {
+        for (uint8_t i = 0; i < kMaxPlacements; ++i) {
+            of[i].hooks = kHooks;
+            of[i].placement = i;
+        }
+    }
+};
+// jemalloc keeps pointers to them.
+constinit HooksOfAllPlacements placed_hooks;
 
 using Group = std::array<std::atomic<Arena*>, kMaxGroups>;
 constinit std::array<Group, kMaxPlacements> arenas{};
@@ -120,7 +154,7 @@ unsigned own_group() {
 
 Arena* create_arena(uint8_t placement) {
     const ErrnoGuard errno_guard;
-    ExtentHooks* hooks = &placed_hooks[placement].hooks;
+    ExtentHooks* hooks = &placed_hooks.of[placement].hooks;
     unsigned index = 0;
     size_t index_bytes = sizeof index;
     // jemalloc takes the address and size of the pointer. NOLINTNEXTLINE(bugprone-sizeof-expression)
