@@ -56,7 +56,7 @@ def _distributed(variant, library, package):
 def all_variants(product_library):
     """In the order in which they run: the base between the product and its double, so that both are as near to it."""
     library = os.path.realpath(product_library)
-    missing = "" if os.path.exists(library) else f"{product_library} is not there: build the target pghot_so, or name it by --library"
+    missing = "" if os.path.exists(library) else f"{product_library} is not there: build the target pghot_so"
     return [Variant(PRODUCT, library, missing=missing),
             _distributed(BASE, "libjemalloc.so.2", "libjemalloc2"),
             _distributed(NOISE, "libjemalloc.so.2", "libjemalloc2"),

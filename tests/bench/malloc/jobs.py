@@ -34,10 +34,15 @@ class Machine:
     """Where jobs run: the two programs of the build, and a scratch folder."""
 
     def __init__(self, build, scratch, quick):
-        self.bench = pathlib.Path(build) / "tests/bench/malloc/malloc_bench"
+        self.bench = pathlib.Path(build).resolve() / "tests/bench/malloc/malloc_bench"
         self.measure = self.bench.with_name("malloc_bench_measure")
         self.scratch = pathlib.Path(scratch)
         self.quick = quick
+
+    def preloads(self, variant):
+        """Does the loader take the variant's library?"""
+        _, maps = self.run(["cat", "/proc/self/maps"], variant)
+        return os.path.realpath(variant.library).encode() in maps
 
     def start(self, command, variant, cost_file, folder=None, settings=None, times=1):
         """The command under the variant, in a process group of its own."""
@@ -55,12 +60,13 @@ class Machine:
 
 
 def finish(process):
-    """What it printed, once it has ended well; ends it when it does not end."""
+    """What it printed, once it has ended well. It has ended in any case."""
     try:
         output, errors = process.communicate(timeout=RUN_SECONDS)
     except subprocess.TimeoutExpired:
-        end(process)
         raise Failed(f"still ran after {RUN_SECONDS} s") from None
+    finally:
+        end(process)
     if process.returncode != 0:
         last_words = (errors or output).decode(errors="replace").strip().splitlines()[-1:]
         raise Failed(f"exit status {process.returncode}: {' '.join(last_words)}")
@@ -73,7 +79,7 @@ def end(process):
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    process.communicate()
+    process.wait()
 
 
 def read_cost(path):
