@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "allocator/extent_registry.h"
+#include "runtime/base/units.h"
 #include "runtime/kernel/memory_policy.h"
 
 // Set by the loader to the kernel's argument block (argc, argv, null, environment, null) before anything runs;
@@ -182,7 +183,9 @@ std::string_view error_name(int error) {
 
 void load_placement_rules() {
     if (getauxval(AT_SECURE) != 0) return;
-    const PlacementTextError error = parse_placement_rules(variable("PGHOT_PLACEMENT"), state.rules);
+    const std::string_view text = variable("PGHOT_PLACEMENT");
+    if (text.size() >= kSettingTextBytes) return;    // read_tunables says that it is not used
+    const PlacementTextError error = parse_placement_rules(text, state.rules);
     if (error.problem != nullptr) record_problem(ProblemKind::kText, {}, error, 0);
     for (uint8_t i = 0; i < state.rules.placement_count; ++i) {
         const Placement& placement = state.rules.placements[i];

@@ -13,6 +13,7 @@ inline constexpr uint32_t kPagesPerChunk = kChunkBytes / kPageBytes;
 inline constexpr uint64_t kNsPerMs = 1000000;
 inline constexpr uint64_t kNsPerSecond = 1000000000;
 inline constexpr uint64_t kMiB = 1ull << 20;
+inline constexpr size_t kSettingTextBytes = 1024;    // longest text of a setting (rules, a file name), with its zero
 
 // Nanoseconds of CLOCK_MONOTONIC, the clock of our perf rings. Signed difference, so that "a little before" is small.
 struct TimeNs {

@@ -42,8 +42,8 @@ struct FixedText {
         return true;
     }
 };
-using PathText = FixedText<1024>;
-using PlacementText = FixedText<1024>;
+using PathText = FixedText<kSettingTextBytes>;
+using PlacementText = FixedText<kSettingTextBytes>;
 
 // The ladder of sources in the order to try. An exhausted list means none.
 struct SourceList {

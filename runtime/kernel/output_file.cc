@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,11 @@ bool takes_more(int fd) {
     return answer > 0;
 }
 
+bool is_folder(const char* path) {
+    struct stat info {};
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 }    // namespace
 
 int OutputFile::open(const char* path, Existing existing) {
@@ -30,6 +36,7 @@ int OutputFile::open(const char* path, Existing existing) {
         O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (existing == Existing::kReplace ? O_TRUNC : O_EXCL);
     fd_ = ::open(path, flags, 0644);
     error_ = fd_ < 0 ? errno : 0;
+    if (error_ == EEXIST && is_folder(path)) error_ = EISDIR;
     return -error_;
 }
 
