@@ -86,13 +86,13 @@ def _target(what, value, at_least=None, at_most=None, of=""):
     if value is None:
         return Target(what, limit, "-", "not run")
     met = value >= at_least if at_least is not None else value <= at_most
-    return Target(what, limit, f"{value:.2f}{f' ({of})' if of else ''}", "met" if met else "missed")
+    return Target(what, limit, f"{value:.3f}{f' ({of})' if of else ''}", "met" if met else "missed")
 
 
 def _row_target(what, row, ratio, at_least):
     """A target that is about one row."""
     if ratio is not None and row.is_noise:
-        return Target(what, f">= {at_least:.2f}", f"{ratio.median:.2f}", "noise, not judged")
+        return Target(what, f">= {at_least:.2f}", f"{ratio.median:.3f}", "noise, not judged")
     return _target(what, ratio and ratio.median, at_least=at_least)
 
 
