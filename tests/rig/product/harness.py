@@ -13,6 +13,7 @@ BUILD = pathlib.Path(os.environ.get("RIG_BUILD", ROOT / "build" / "release"))
 LIBRARY = BUILD / "libpghot.so"
 TIER_BENCH = BUILD / "tests" / "bench" / "tier_bench"
 WORKLOAD = BUILD / "tests" / "rig" / "product" / "workload"
+SOAK = BUILD / "tests" / "preload" / "soak" / "soak"
 # About the published 2,115 samples a second and CPU: see tests/rig/README.md.
 PERIOD = os.environ.get("RIG_IBS_PERIOD", "2048")
 
@@ -36,14 +37,17 @@ def vmstat(name):
     return 0
 
 
+def library_environment(report, **settings):
+    """For a program under the library, with `settings` less their PGHOT_."""
+    environment = os.environ | {"LD_PRELOAD": str(LIBRARY), "PGHOT_REPORT": str(report), "PGHOT_IBS_PERIOD": PERIOD}
+    return environment | {f"PGHOT_{name}": str(value) for name, value in settings.items()}
+
+
 def run(command, preload=True, **settings):
     """The program's JSON, and the library's report (None without the library)."""
-    environment = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        if preload:
-            environment |= {"LD_PRELOAD": str(LIBRARY), "PGHOT_REPORT": str(report), "PGHOT_IBS_PERIOD": PERIOD}
-            environment |= {f"PGHOT_{name}": str(value) for name, value in settings.items()}
+        environment = library_environment(report, **settings) if preload else dict(os.environ)
         done = subprocess.run([str(part) for part in command], env=environment, stdout=subprocess.PIPE, text=True,
                               timeout=300, check=True)
         return json.loads(done.stdout), json.loads(report.read_text()) if preload else None
