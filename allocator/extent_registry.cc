@@ -9,20 +9,21 @@ namespace pghot {
 
 constinit ExtentRegistry extent_registry;
 
-// generation 32 | placement 8 | end page 10 | first page 9 | pinned 1; four bits spare.
+// generation 32 | placement 8 | end page 10 | first page 9 | three bits spare | moved 1 | pinned 1.
 ExtentRegistry::Chunk ExtentRegistry::Chunk::unpack(uint64_t bits) {
     Chunk chunk;
     chunk.generation = static_cast<uint32_t>(bits >> 32);
     chunk.placement = static_cast<uint8_t>(bits >> 24);
     chunk.end_page = static_cast<uint16_t>((bits >> 14) & 0x3ff);
     chunk.first_page = static_cast<uint16_t>((bits >> 5) & 0x1ff);
+    chunk.moved = (bits & 2) != 0;
     chunk.pinned = (bits & 1) != 0;
     return chunk;
 }
 
 uint64_t ExtentRegistry::Chunk::pack() const {
     return (uint64_t{generation} << 32) | (uint64_t{placement} << 24) | (uint64_t{end_page} << 14) |
-           (uint64_t{first_page} << 5) | (pinned ? 1 : 0);
+           (uint64_t{first_page} << 5) | (moved ? 2 : 0) | (pinned ? 1 : 0);
 }
 
 namespace {
@@ -131,6 +132,15 @@ void ExtentRegistry::forget_contents(uintptr_t begin, size_t bytes) {
         if (PagesInChunk(chunk, begin, end).bytes() < kForgetBytes) continue;
         if (Entry* entry = entry_of(chunk)) entry->fetch_add(uint64_t{1} << 32, std::memory_order_relaxed);
     }
+}
+
+bool ExtentRegistry::has_moved_mark(uintptr_t begin) const {
+    const Entry* entry = entry_of(begin);
+    return entry != nullptr && Chunk::unpack(entry->load(std::memory_order_relaxed)).moved;
+}
+
+void ExtentRegistry::set_moved_mark(uintptr_t begin, bool moved) {
+    if (Entry* entry = entry_of(begin)) update(*entry, [moved](Chunk& known) { known.moved = moved; });
 }
 
 HeapExtent ExtentRegistry::find(uintptr_t address) const {

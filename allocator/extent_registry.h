@@ -35,6 +35,10 @@ public:
     // of a few pages costs (one wasted move).
     void forget_contents(uintptr_t begin, size_t bytes);
 
+    // Marks of page_moves.h on blocks of at least 4 MiB, no two of which begin in one chunk; by the block's owner only.
+    bool has_moved_mark(uintptr_t begin) const;
+    void set_moved_mark(uintptr_t begin, bool moved);
+
     HeapExtent find(uintptr_t address) const;
 
     // Calls visit(begin, bytes) for each run of pages with `placement`, in address order, joined over chunks.
@@ -58,6 +62,7 @@ private:
         uint16_t end_page = 0;    // one past the last; 0: not ours
         uint8_t placement = 0;
         bool pinned = false;
+        bool moved = false;    // a block that begins here was moved here
         static Chunk unpack(uint64_t bits);
         uint64_t pack() const;
     };

@@ -75,6 +75,11 @@ void* __real_je_large_ralloc(Thread*, Arena*, void* block, size_t usable_bytes, 
                              ThreadCache*, ReallocHooks*);
 void __real_je_large_dalloc(Thread*, Extent*);
 
+// Where the large path gets a new block's extent; null when there is none. The extent has one page more than
+// `usable_bytes`, so that the block may start anywhere in its first page (jemalloc's cache_oblivious). Wrapped for
+// reallocs that move pages.
+Extent* __real_je_arena_extent_alloc_large(Thread*, Arena*, size_t usable_bytes, size_t alignment, bool zero);
+
 // Refills one bin of a thread cache and takes a block from it; null when the arena gets no memory. Only for programs'
 // own allocations, so no lock is held. Wrapped for a second try.
 void* __real_je_tcache_alloc_small_hard(Thread*, Arena*, ThreadCache*, CacheBin*, unsigned size_class, bool* refilled);
@@ -86,6 +91,7 @@ void __real_je_te_event_trigger(void* thread, EventContext*);
 void* jemalloc_malloc(size_t bytes) noexcept;
 void jemalloc_free(void* block) noexcept;
 void* jemalloc_calloc(size_t count, size_t bytes) noexcept;
+size_t jemalloc_malloc_usable_size(void* block) noexcept;
 
 // jemalloc's realloc (renamed): leaves errno alone when it fails.
 void* jemalloc_realloc(void* block, size_t bytes) noexcept;

@@ -14,6 +14,7 @@ set(PGHOT_JEMALLOC_RENAMED
     readlink=jemalloc_readlink
     sysconf=jemalloc_sysconf
     secure_getenv=jemalloc_getenv
+    syscall=jemalloc_system_call
     # Back ends of the heap profiler, which is off for good; they would need libm and libgcc_s.
     exp=jemalloc_exp
     log=jemalloc_log
@@ -28,8 +29,8 @@ set(PGHOT_JEMALLOC_RENAMED
     valloc=jemalloc_unused_valloc)
 
 set(PGHOT_JEMALLOC_WRAPPED
-    je_large_malloc je_large_palloc je_large_ralloc je_large_dalloc
+    je_large_malloc je_large_palloc je_large_ralloc je_large_dalloc je_arena_extent_alloc_large
     je_tcache_alloc_small_hard je_te_event_trigger)
 
 # jemalloc's own functions under names that a program's replacement of malloc cannot take over.
-set(PGHOT_JEMALLOC_ALIASES malloc free calloc)
+set(PGHOT_JEMALLOC_ALIASES malloc free calloc malloc_usable_size)

@@ -3,13 +3,16 @@
 // functions, look the real one up and allocate: a deadlock. So they are answered here from system calls alone.
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
 #include "allocator/jemalloc_api.h"
+#include "allocator/overcommit.h"
 #include "allocator/placement.h"
 #include "allocator/processors.h"
 
@@ -55,6 +58,27 @@ ssize_t jemalloc_readlink(const char*, char*, size_t) {
 long jemalloc_sysconf(int what) {
     if (what == _SC_PAGESIZE) return 4096;    // x86-64
     return pghot::allowed_processors();       // _SC_NPROCESSORS_ONLN, _SC_NPROCESSORS_CONF: nothing else is asked
+}
+
+// syscall(2) as jemalloc uses it. Its start reads vm.overcommit_memory, which kernel_overcommits mostly finds out
+// without a file, and then whether huge pages are the rule, which only options that are off would ask: that open fails.
+// Its messages are dropped, as we never print over a program.
+long jemalloc_system_call(long number, long first, char* second, size_t third) {
+    constexpr long kNoRealDescriptor = 1L << 30;
+    switch (number) {
+        case SYS_open: {
+            static constexpr std::string_view kOvercommit = "/proc/sys/vm/overcommit_memory";
+            const bool asks_overcommit = kOvercommit == reinterpret_cast<const char*>(first);
+            return asks_overcommit ? kNoRealDescriptor : -1;
+        }
+        case SYS_read:
+            *second = pghot::kernel_overcommits() ? '0' : '2';
+            return 1;
+        case SYS_write:
+            return static_cast<long>(third);
+        default:
+            return 0;    // SYS_close
+    }
 }
 
 // The profiler's: never reached, as no option turns it on.

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace pghot {
+
+// False where vm.overcommit_memory is 2: every mapping counts, used or not. Asked of the kernel once, at jemalloc's
+// start, and kept. No file is opened unless the answer is in doubt.
+bool kernel_overcommits();
+
+}    // namespace pghot

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+// A growing array changes its address without being copied: the kernel hangs its pages over (mremap). A page table
+// entry takes some 15 ns to move where a page takes 100 ns or more to copy, and memory is never needed twice.
+//
+// Moved memory stays a mapping of its own, which the kernel does not join with its neighbours again. So moved blocks
+// are marked, there are only so many, and when one is freed its extent becomes an ordinary mapping again.
+namespace pghot {
+
+// Smaller blocks are copied. At least two chunks: see ExtentRegistry::set_moved_mark.
+inline constexpr size_t kMinMovedBytes = size_t{4} << 20;
+
+// Whether moving is worth trying: false for good after the kernel has refused it once (no MREMAP_DONTUNMAP before Linux
+// 5.7, a seccomp filter), without overcommit, and while too many moved blocks live. Any thread.
+bool pages_can_move();
+
+enum class PageMove {
+    kMoved,     // `to` has the contents; `from` is mapped and reads as zeros
+    kCopied,    // `to` has the contents, in the ordinary way
+    kLost,      // `from` has the contents; what lies at `to` may not be touched any more, nor given back
+};
+
+// Brings the contents of a block of the heap to another one, at the same offset in its page; each has its first and
+// last page for itself. Marks both. Any thread, under no lock; keeps errno. No thread uses either block meanwhile.
+PageMove move_contents(void* from, void* to, size_t bytes);
+
+// For a marked block whose extent, or the pages from `begin` on, are about to be given back: makes an ordinary,
+// untouched mapping of them. The whole extent loses the mark with it. True when there is nothing to do, too. False: the
+// kernel refused, and these pages must never be used again.
+bool renew_extent(const void* block, void* begin, size_t bytes);
+bool renew_tail(const void* block, void* begin, size_t bytes);
+
+}    // namespace pghot
