@@ -32,10 +32,14 @@ def end():
 
 
 def preloaded(library, **settings):
-    """The environment of a program under `library`; None for plain."""
+    """The environment of a program under `library`; None for plain. Settings that all of them shall have stand in
+    UNDER_LIBRARY, as NAME=VALUE with blanks between."""
     clean = {name: value for name, value in os.environ.items()
              if name != "LD_PRELOAD" and not name.startswith("PGHOT_")}
-    return {**clean, **({"LD_PRELOAD": str(library)} if library else {}), **settings}
+    if library:
+        clean |= dict(setting.split("=", 1) for setting in os.environ.get("UNDER_LIBRARY", "").split())
+        clean["LD_PRELOAD"] = str(library)
+    return {**clean, **settings}
 
 
 def run(command, library, settings=None, **options):

@@ -14,14 +14,15 @@ from with_and_without import SKIP, check, end, run, skip    # noqa: E402
 LIBRARY, WORK, RECORD = (os.path.realpath(argument) for argument in sys.argv[1:])
 # x86-64. Which nodes may be used is asked at load; the process number tells a vfork child from its parent.
 STATED = {239: "get_mempolicy", 39: "getpid"}
+STATED_FOR_MODE_OFF = {39}
 PLAIN_JEMALLOC = "libjemalloc.so.2"
 MEMORY_NODES = pathlib.Path("/sys/devices/system/node/has_memory")
 PROGRAMS = {"true": ["/bin/true"], "work": [WORK, "24", "2"],
             "shell": ["bash", "-c", "for i in 1 2; do echo $(expr $i + $i) | cat; done"]}
 
 
-def kinds(command, library):
-    status, output, errors = run([RECORD, *command], library)
+def kinds(command, library, **settings):
+    status, output, errors = run([RECORD, *command], library, settings)
     if status != 0:
         skip("kinds of calls", f"programs cannot be traced here: {status} {errors}")
         end()
@@ -40,4 +41,6 @@ for name, command in PROGRAMS.items():
     ours = kinds(command, LIBRARY)
     check(f"{name} makes the usual calls", len(usual) > 5 and ours <= usual | set(STATED),
           f"{len(ours)} kinds, beyond the usual {names(ours - usual)}")
+    off = kinds(command, LIBRARY, PGHOT_MODE="off")
+    check(f"{name} makes the usual calls with tiering off", off <= usual | STATED_FOR_MODE_OFF, names(off - usual))
 end()
