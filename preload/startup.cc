@@ -63,7 +63,8 @@ struct Process {
     uint64_t peak_rss_at_load = 0;    // exec keeps the peak of the program before
     TimeNs not_before{};
     std::atomic<const IdleCause*> idle{&kStayedSmall};
-    PathText folder;    // the working folder at load, where a relative file name needs it
+    PathText folder;       // the working folder at load, where a relative file name needs it
+    FixedText<16> rank;    // at load: later the environment may be gone, or a title written over it
     bool forked = false;
     bool report_on_stderr = false;
 };
@@ -88,7 +89,7 @@ void expand(const PathText& pattern, PathText& out) {
     utsname host{};
     uname(&host);
     char storage[sizeof pattern.data];
-    const FileNameParts parts{sys::process_id(), mpi_rank(environ), host.nodename};
+    const FileNameParts parts{sys::process_id(), process.rank.view(), host.nodename};
     if (!out.assign(expand_file_name(pattern.view(), parts, storage))) out = {};
 }
 
@@ -275,6 +276,7 @@ __attribute__((constructor)) void load() {
     process.settings.tunables = read_tunables(environ, getauxval(AT_SECURE) != 0, warnings);
     say_warnings(warnings);
     note_folder();
+    process.rank.assign(mpi_rank(environ));
     name_files();
     if (placement_needs_nodes()) on_machine_thread(tell_placement_nodes, nullptr);
     say_placement_problem();
