@@ -21,13 +21,16 @@ struct CacheBin;        // cache_bin_t: one size class of a thread cache
 struct ReallocHooks;    // hook_ralloc_args_t
 struct EventContext;    // te_ctx_t
 
-// edata_t, of which we read where a large block lies and how long it is. The low 12 bits of size_and_serial are a
-// serial number (EDATA_SIZE_MASK).
+// edata_t, of which we read where a large block lies and how long it is. Of the bits, the low 12 are the arena's index
+// and bit 15 tells that all pages are fresh (EDATA_BITS_ARENA, EDATA_BITS_ZEROED). The low 12 bits of size_and_serial
+// are a serial number (EDATA_SIZE_MASK).
 struct Extent {
     uint64_t bits;
     void* address;
     size_t size_and_serial;
     size_t bytes() const { return size_and_serial & ~size_t{4095}; }
+    unsigned arena() const { return bits & 0xfff; }
+    bool reads_as_zeros() const { return (bits >> 15 & 1) != 0; }
 };
 
 // extent_hooks_t: how an arena of ours gets its memory. Answers of true mean "not done".
@@ -83,6 +86,9 @@ Extent* __real_je_arena_extent_alloc_large(Thread*, Arena*, size_t usable_bytes,
 // Refills one bin of a thread cache and takes a block from it; null when the arena gets no memory. Only for programs'
 // own allocations, so no lock is held. Wrapped for a second try.
 void* __real_je_tcache_alloc_small_hard(Thread*, Arena*, ThreadCache*, CacheBin*, unsigned size_class, bool* refilled);
+
+// Gives freed pages of an arena back, all of them or those whose time has come.
+void je_arena_decay(Thread*, Arena*, bool is_background_thread, bool all);
 
 // Runs about once per 64 KiB that a thread allocates or frees, no lock held. Wrapped for the start signal.
 void __real_je_te_event_trigger(void* thread, EventContext*);

@@ -3,6 +3,7 @@
 // sends jemalloc's calls here (--wrap); no lock is held. Small blocks never come by.
 
 #include "allocator/extent_registry.h"
+#include "allocator/freed_large_blocks.h"
 #include "allocator/freed_memory.h"
 #include "allocator/jemalloc_api.h"
 #include "allocator/page_moves.h"
@@ -34,6 +35,8 @@ void* allocate_somewhere(const Thread* thread, Arena* chosen, Arena* by_rule, Al
     return allocate(chosen);
 }
 
+uintptr_t address_of(const void* block) { return reinterpret_cast<uintptr_t>(block); }
+
 // What the calling thread wants of the next extent that jemalloc takes for a large block.
 enum class ExtentWish : uint8_t {
     kAny,
@@ -50,18 +53,10 @@ constexpr size_t kMinHugeAlignedBytes = size_t{32} << 20;
 void* allocate_like(const void* block, Thread* thread, Arena* arena, size_t usable_bytes) {
     const size_t alignment = usable_bytes >= kMinHugeAlignedBytes ? kChunkBytes : kPageBytes;
     extent_wish = ExtentWish::kAtOffset;
-    wished_offset = static_cast<uint16_t>(reinterpret_cast<uintptr_t>(block) % kPageBytes);
+    wished_offset = static_cast<uint16_t>(address_of(block) % kPageBytes);
     void* fresh = __real_je_large_palloc(thread, arena, usable_bytes, alignment, false);
     extent_wish = ExtentWish::kAny;
     return fresh;
-}
-
-void* grow_in_place(Thread* thread, Arena* arena, void* block, size_t usable_bytes, size_t alignment,
-                    ThreadCache* cache, ReallocHooks* hooks) {
-    extent_wish = ExtentWish::kNone;
-    void* grown = __real_je_large_ralloc(thread, arena, block, usable_bytes, alignment, false, cache, hooks);
-    extent_wish = ExtentWish::kAny;
-    return grown;
 }
 
 // realloc without a copy. Null: not done, and `block` is as it was.
@@ -69,7 +64,7 @@ void* reallocate_by_moving_pages(Thread* thread, Arena* arena, void* block, size
     void* fresh = allocate_like(block, thread, arena, usable_bytes);
     if (fresh == nullptr) return nullptr;
     const size_t bytes = std::min(jemalloc_malloc_usable_size(block), usable_bytes);
-    extent_registry.forget_contents(reinterpret_cast<uintptr_t>(fresh), bytes);
+    extent_registry.forget_contents(address_of(fresh), bytes);
     if (move_contents(block, fresh, bytes) == PageMove::kLost) return nullptr;    // `fresh` is given up
     // Counts the freed bytes a second time in the thread's statistics, which nobody sees.
     jemalloc_free(block);
@@ -78,24 +73,33 @@ void* reallocate_by_moving_pages(Thread* thread, Arena* arena, void* block, size
 
 constexpr size_t kCacheLineBytes = 64;    // large blocks are aligned to it
 
-bool may_be_moved(const Thread* thread, size_t usable_bytes, size_t alignment, bool zero) {
-    return usable_bytes >= kMinMovedBytes && thread != nullptr && !zero && alignment <= kCacheLineBytes &&
-           pages_can_move();
+bool may_be_moved(const Thread* thread, const void* block, size_t old_bytes, size_t usable_bytes, size_t alignment,
+                  bool zero) {
+    return std::min(old_bytes, usable_bytes) >= kMinMovedBytes && thread != nullptr && !zero &&
+           alignment <= kCacheLineBytes && pages_can_move() && extent_registry.find(address_of(block)).ours;
 }
 
-// Null: by the ordinary way, please.
-void* grow_without_copy(Thread* thread, Arena* arena, void* block, size_t usable_bytes, size_t alignment,
-                        ThreadCache* cache, ReallocHooks* hooks) {
-    if (!extent_registry.find(reinterpret_cast<uintptr_t>(block)).ours) return nullptr;
-    if (void* same = grow_in_place(thread, arena, block, usable_bytes, alignment, cache, hooks)) return same;
-    return reallocate_by_moving_pages(thread, arena, block, usable_bytes);
+// Where it is, else by moving its pages. Null: not done, and the block is as it was.
+template <typename Allocate>
+void* resize_without_copy(Thread* thread, Arena* arena, void* block, size_t usable_bytes, Allocate allocate) {
+    extent_wish = ExtentWish::kNone;
+    void* same = allocate(arena);
+    extent_wish = ExtentWish::kAny;
+    return same != nullptr ? same : reallocate_by_moving_pages(thread, arena, block, usable_bytes);
 }
 
-// What a block that shrinks where it is will leave behind it.
-bool renew_what_shrinks(void* block, size_t old_bytes, size_t usable_bytes) {
-    const uintptr_t first_page = page_of(reinterpret_cast<uintptr_t>(block));
-    void* tail = reinterpret_cast<void*>(first_page + usable_bytes + kPageBytes);    // a page more than the block
-    return renew_tail(block, tail, old_bytes - usable_bytes);
+// What a block that shrinks where it is will leave behind it. False: it cannot.
+bool renew_what_shrinks(const void* block, size_t old_bytes, size_t usable_bytes) {
+    if (old_bytes < kMinMovedBytes || usable_bytes >= old_bytes || !has_moved_pages(block)) return true;
+    const uintptr_t end = page_of(address_of(block)) + usable_bytes + kPageBytes;    // extents have a page more
+    return renew_mapping(reinterpret_cast<void*>(end), old_bytes - usable_bytes);
+}
+
+// A block keeps the placement it was born in. Null: the one that everything has.
+Arena* arena_of_birth(const Thread* thread, const void* block) {
+    if (placement_rules().size_rule_count == 0 || thread == nullptr) return nullptr;
+    const uint8_t placement = extent_registry.find(address_of(block)).placement;
+    return placement == 0 ? nullptr : placed_arena(placement);
 }
 
 }    // namespace
@@ -118,25 +122,20 @@ void* __wrap_je_large_palloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, 
     });
 }
 
-// A block keeps the placement it was born in.
 void* __wrap_je_large_ralloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, void* block, size_t usable_bytes,
                              size_t alignment, bool zero, jemalloc::ThreadCache* cache, jemalloc::ReallocHooks* hooks) {
-    jemalloc::Arena* birth = nullptr;
-    if (placement_rules().size_rule_count != 0 && thread != nullptr) {
-        const uint8_t placement = extent_registry.find(reinterpret_cast<uintptr_t>(block)).placement;
-        if (placement != 0) birth = placed_arena(placement);
-    }
     const size_t old_bytes = jemalloc::jemalloc_malloc_usable_size(block);
-    if (old_bytes >= kMinMovedBytes && usable_bytes < old_bytes && !renew_what_shrinks(block, old_bytes, usable_bytes))
-        return block;
-    if (old_bytes >= kMinMovedBytes && may_be_moved(thread, usable_bytes, alignment, zero)) {
-        jemalloc::Arena* arena = birth != nullptr ? birth : chosen;
-        void* grown = grow_without_copy(thread, arena, block, usable_bytes, alignment, cache, hooks);
-        if (grown != nullptr) return grown;
-    }
-    return allocate_somewhere(thread, chosen, birth, [=](jemalloc::Arena* arena) {
+    if (!renew_what_shrinks(block, old_bytes, usable_bytes)) return block;
+    jemalloc::Arena* birth = arena_of_birth(thread, block);
+    const auto allocate = [=](jemalloc::Arena* arena) {
         return jemalloc::__real_je_large_ralloc(thread, arena, block, usable_bytes, alignment, zero, cache, hooks);
-    });
+    };
+    void* result = nullptr;
+    if (may_be_moved(thread, block, old_bytes, usable_bytes, alignment, zero))
+        result = resize_without_copy(thread, birth != nullptr ? birth : chosen, block, usable_bytes, allocate);
+    if (result == nullptr) result = allocate_somewhere(thread, chosen, birth, allocate);
+    if (result == block) count_resized(old_bytes + kPageBytes, usable_bytes + kPageBytes);
+    return result;
 }
 
 jemalloc::Extent* __wrap_je_arena_extent_alloc_large(jemalloc::Thread* thread, jemalloc::Arena* arena,
@@ -146,16 +145,19 @@ jemalloc::Extent* __wrap_je_arena_extent_alloc_large(jemalloc::Thread* thread, j
         jemalloc::__real_je_arena_extent_alloc_large(thread, arena, usable_bytes, alignment, zero);
     if (extent != nullptr && extent_wish == ExtentWish::kAtOffset)
         extent->address = static_cast<char*>(extent->address) + wished_offset;
+    if (extent != nullptr) count_taken(*extent);
     return extent;
 }
 
 void __wrap_je_large_dalloc(jemalloc::Thread* thread, jemalloc::Extent* extent) {
-    const auto block = reinterpret_cast<uintptr_t>(extent->address);
+    const void* block = extent->address;
     const size_t bytes = extent->bytes();
-    void* first_page = reinterpret_cast<void*>(page_of(block));
-    if (bytes >= kMinMovedBytes && !renew_extent(extent->address, first_page, bytes)) return;
-    extent_registry.forget_contents(block, bytes);
+    const unsigned arena = extent->arena();
+    const bool was_moved = bytes >= kMinMovedBytes && has_moved_pages(block);
+    if (was_moved && !renew_extent(block, reinterpret_cast<void*>(page_of(address_of(block))), bytes)) return;
+    extent_registry.forget_contents(address_of(block), bytes);
     jemalloc::__real_je_large_dalloc(thread, extent);
+    count_freed(thread, arena, bytes, !was_moved);
 }
 
 }    // extern "C"

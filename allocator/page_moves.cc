@@ -80,17 +80,9 @@ bool move_piece(const Piece& piece, char* to) {
 uintptr_t address_of(const void* block) { return reinterpret_cast<uintptr_t>(block); }
 
 void mark(const void* block) {
-    if (extent_registry.has_moved_mark(address_of(block))) return;
+    if (has_moved_pages(block)) return;
     extent_registry.set_moved_mark(address_of(block), true);
     marked_blocks.fetch_add(1, std::memory_order_relaxed);
-}
-
-bool renew(void* begin, size_t bytes) {
-    const ErrnoGuard errno_guard;
-    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;    // as jemalloc's own
-    if (mmap(begin, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0) != begin) return false;
-    bind_to_placement(address_of(begin), bytes, extent_registry.find(address_of(begin)).placement);
-    return true;
 }
 
 }    // namespace
@@ -125,15 +117,20 @@ PageMove move_contents(void* from, void* to, size_t bytes) {
     return PageMove::kLost;
 }
 
-bool renew_tail(const void* block, void* begin, size_t bytes) {
-    return !extent_registry.has_moved_mark(address_of(block)) || renew(begin, bytes);
+bool has_moved_pages(const void* block) { return extent_registry.has_moved_mark(address_of(block)); }
+
+bool renew_mapping(void* begin, size_t bytes) {
+    const ErrnoGuard errno_guard;
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;    // as jemalloc's own
+    if (mmap(begin, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0) != begin) return false;
+    bind_to_placement(address_of(begin), bytes, extent_registry.find(address_of(begin)).placement);
+    return true;
 }
 
 bool renew_extent(const void* block, void* begin, size_t bytes) {
-    if (!extent_registry.has_moved_mark(address_of(block))) return true;
     extent_registry.set_moved_mark(address_of(block), false);
     marked_blocks.fetch_sub(1, std::memory_order_relaxed);
-    return renew(begin, bytes);
+    return renew_mapping(begin, bytes);
 }
 
 }    // namespace pghot

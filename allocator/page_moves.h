@@ -27,10 +27,12 @@ enum class PageMove {
 // last page for itself. Marks both. Any thread, under no lock; keeps errno. No thread uses either block meanwhile.
 PageMove move_contents(void* from, void* to, size_t bytes);
 
-// For a marked block whose extent, or the pages from `begin` on, are about to be given back: makes an ordinary,
-// untouched mapping of them. The whole extent loses the mark with it. True when there is nothing to do, too. False: the
-// kernel refused, and these pages must never be used again.
+// Whether the block is marked. Its owner asks.
+bool has_moved_pages(const void* block);
+
+// Makes an ordinary, untouched mapping of pages that are about to be given back: those of a marked block's whole
+// extent, which loses the mark, or the end of it. False: the kernel refused, and these pages must never be used again.
 bool renew_extent(const void* block, void* begin, size_t bytes);
-bool renew_tail(const void* block, void* begin, size_t bytes);
+bool renew_mapping(void* begin, size_t bytes);
 
 }    // namespace pghot

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large temporaries take their pages again without faults, and what a program frees for good goes back at once.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "include/pghot/pghot.h"
+
+#define MIB ((size_t)1 << 20)
+
+#define CHECK(condition)                                            \
+    do {                                                            \
+        if (!(condition)) {                                         \
+            printf("line %d: %s is false\n", __LINE__, #condition); \
+            exit(1);                                                \
+        }                                                           \
+    } while (0)
+
+static char* touched(size_t bytes) {
+    char* block = malloc(bytes);
+    CHECK(block != NULL);
+    for (size_t at = 0; at < bytes; at += 4096) block[at] = 1;
+    return block;
+}
+
+static size_t resident_mib(void) {
+    FILE* statm = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+    CHECK(statm != NULL && fscanf(statm, "%*u %zu", &pages) == 1);
+    fclose(statm);
+    return pages / 256;
+}
+
+static size_t faults(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_minflt;
+}
+
+// Twenty buffers of 5 to 25 MiB, as array codes free and allocate them. Plain jemalloc faults every page in anew.
+static void temporaries_take_their_pages_again(void) {
+    enum { BUFFERS = 20, WARM = 200, ROUNDS = 600 };
+    static char* buffers[BUFFERS];
+    uint64_t random = 12345;
+    size_t pages = 0, before = 0;
+    for (int round = 0; round < ROUNDS; ++round) {
+        if (round == WARM) before = faults();
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const size_t bytes = 5 * MIB + (random >> 20) % (20 * MIB);
+        char** buffer = &buffers[(random >> 33) % BUFFERS];
+        free(*buffer);
+        *buffer = touched(bytes);
+        if (round >= WARM) pages += bytes / 4096;
+    }
+    CHECK(faults() - before < pages / 5);
+    for (int i = 0; i < BUFFERS; ++i) free(buffers[i]);
+}
+
+static void what_is_freed_goes_back(void) {
+    enum { BLOCKS = 24 };
+    static char* blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; ++i) blocks[i] = touched(20 * MIB);
+    CHECK(resident_mib() >= BLOCKS * 20);
+    for (int i = 0; i < BLOCKS; ++i) free(blocks[i]);
+    CHECK(resident_mib() < 64 + 24);
+}
+
+int main(void) {
+    CHECK(pghot_placement_of);    // the library is loaded
+    temporaries_take_their_pages_again();
+    CHECK(resident_mib() < 64 + 24);
+    what_is_freed_goes_back();
+    puts("right");
+    return 0;
+}
