@@ -97,6 +97,7 @@ void __real_je_te_event_trigger(void* thread, EventContext*);
 void* jemalloc_malloc(size_t bytes) noexcept;
 void jemalloc_free(void* block) noexcept;
 void* jemalloc_calloc(size_t count, size_t bytes) noexcept;
+int jemalloc_posix_memalign(void** block, size_t alignment, size_t bytes) noexcept;
 size_t jemalloc_malloc_usable_size(void* block) noexcept;
 
 // jemalloc's realloc (renamed): leaves errno alone when it fails.

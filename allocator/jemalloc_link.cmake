@@ -33,4 +33,4 @@ set(PGHOT_JEMALLOC_WRAPPED
     je_tcache_alloc_small_hard je_te_event_trigger)
 
 # jemalloc's own functions under names that a program's replacement of malloc cannot take over.
-set(PGHOT_JEMALLOC_ALIASES malloc free calloc malloc_usable_size)
+set(PGHOT_JEMALLOC_ALIASES malloc free calloc posix_memalign malloc_usable_size)

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "preload/next_dlopen.h"
+#include "preload/next_functions.h"
 #include "preload/visibility.h"
 
 namespace pghot {
@@ -15,7 +15,9 @@ using DlmopenFunction = void* (*)(Lmid_t name_space, const char* file, int mode)
 template <typename Function>
 Function next(std::atomic<Function>& known, const char* name) {
     if (Function found = known.load(std::memory_order_relaxed)) return found;
-    auto found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+    const DlsymFunction look_up = next_dlsym();
+    if (look_up == nullptr) return nullptr;
+    auto found = reinterpret_cast<Function>(look_up(RTLD_NEXT, name));
     known.store(found, std::memory_order_relaxed);
     return found;
 }
@@ -30,11 +32,6 @@ DlopenFunction next_dlopen() { return next(known_dlopen, "dlopen"); }
 }    // namespace pghot
 
 // A library opened with RTLD_DEEPBIND would find libc's malloc before ours, and its blocks would meet our free.
-//
-// libc finds out by the return address who called, for $ORIGIN, RUNPATH and the namespace. The last call must
-// therefore be a jump that leaves the caller's return address in place: optimised in every build type.
-#define PGHOT_JUMPS __attribute__((optimize("O2", "omit-frame-pointer")))
-
 extern "C" {
 
 PGHOT_VISIBLE PGHOT_JUMPS void* dlopen(const char* file, int mode) noexcept {

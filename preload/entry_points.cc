@@ -16,6 +16,7 @@
 #include "allocator/extent_registry.h"
 #include "allocator/jemalloc_api.h"
 #include "include/pghot/pghot.h"
+#include "preload/own_functions.h"
 #include "preload/visibility.h"
 #include "runtime/base/units.h"
 
@@ -38,12 +39,6 @@ void* aligned_block(size_t alignment, size_t bytes, Allocate allocate) {
     return nullptr;
 }
 
-void* realloc_with_errno(void* block, size_t bytes) {
-    void* moved = jemalloc::jemalloc_realloc(block, bytes);
-    if (moved == nullptr && bytes != 0) errno = ENOMEM;    // of 0 bytes: freed, which is no failure
-    return moved;
-}
-
 // Whole pages, or false for a size that none can hold.
 bool round_up_to_page(size_t& bytes) {
     if (bytes > SIZE_MAX - kPageBytes) {
@@ -53,6 +48,34 @@ bool round_up_to_page(size_t& bytes) {
     bytes = page_of(bytes + kPageBytes - 1);
     return true;
 }
+
+// The product, or false for one that overflows.
+bool multiply(size_t count, size_t bytes, size_t& total) {
+    if (!__builtin_mul_overflow(count, bytes, &total)) return true;
+    errno = ENOMEM;
+    return false;
+}
+
+// --- each function on jemalloc itself, whoever replaced the visible ones ---
+
+void* own_realloc(void* block, size_t bytes) noexcept {
+    void* moved = jemalloc::jemalloc_realloc(block, bytes);
+    if (moved == nullptr && bytes != 0) errno = ENOMEM;    // of 0 bytes: freed, which is no failure
+    return moved;
+}
+void* own_reallocarray(void* block, size_t count, size_t bytes) noexcept {
+    size_t total = 0;
+    return multiply(count, bytes, total) ? own_realloc(block, total) : nullptr;
+}
+void* own_memalign(size_t alignment, size_t bytes) noexcept {
+    return aligned_block(alignment, bytes, jemalloc::jemalloc_aligned_alloc);
+}
+void* own_valloc(size_t bytes) noexcept { return jemalloc::jemalloc_aligned_alloc(kPageBytes, bytes); }
+void* own_pvalloc(size_t bytes) noexcept {
+    return round_up_to_page(bytes) ? jemalloc::jemalloc_aligned_alloc(kPageBytes, bytes) : nullptr;
+}
+
+// --- statistics ---
 
 size_t statistic(const char* name) {
     size_t value = 0, value_bytes = sizeof value;
@@ -78,25 +101,48 @@ int clamp_to_int(size_t value) { return static_cast<int>(std::min<size_t>(value,
 
 }    // namespace
 
+namespace pghot {
+
+void* own_function(std::string_view name) {
+    constexpr std::string_view kPrefix = "__libc_";
+    if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+    const struct {
+        std::string_view name;
+        void* function;
+    } functions[] = {
+        {"malloc", reinterpret_cast<void*>(jemalloc::jemalloc_malloc)},
+        {"calloc", reinterpret_cast<void*>(jemalloc::jemalloc_calloc)},
+        {"realloc", reinterpret_cast<void*>(own_realloc)},
+        {"reallocarray", reinterpret_cast<void*>(own_reallocarray)},
+        {"free", reinterpret_cast<void*>(jemalloc::jemalloc_free)},
+        {"cfree", reinterpret_cast<void*>(jemalloc::jemalloc_free)},
+        {"memalign", reinterpret_cast<void*>(own_memalign)},
+        {"aligned_alloc", reinterpret_cast<void*>(own_memalign)},
+        {"posix_memalign", reinterpret_cast<void*>(jemalloc::jemalloc_posix_memalign)},
+        {"valloc", reinterpret_cast<void*>(own_valloc)},
+        {"pvalloc", reinterpret_cast<void*>(own_pvalloc)},
+        {"malloc_usable_size", reinterpret_cast<void*>(jemalloc::jemalloc_malloc_usable_size)},
+    };
+    for (const auto& own : functions)
+        if (own.name == name) return own.function;
+    return nullptr;
+}
+
+}    // namespace pghot
+
 extern "C" {
 
-PGHOT_VISIBLE void* realloc(void* block, size_t bytes) noexcept { return realloc_with_errno(block, bytes); }
+PGHOT_VISIBLE void* realloc(void* block, size_t bytes) noexcept { return own_realloc(block, bytes); }
 PGHOT_VISIBLE void* reallocarray(void* block, size_t count, size_t bytes) noexcept {
     size_t total = 0;
-    if (__builtin_mul_overflow(count, bytes, &total)) {
-        errno = ENOMEM;
-        return nullptr;
-    }
-    return realloc(block, total);
+    return multiply(count, bytes, total) ? realloc(block, total) : nullptr;
 }
 
 PGHOT_VISIBLE void cfree(void* block) noexcept { free(block); }
 PGHOT_VISIBLE void free_sized(void* block, size_t) noexcept { free(block); }
 PGHOT_VISIBLE void free_aligned_sized(void* block, size_t, size_t) noexcept { free(block); }
 
-PGHOT_VISIBLE void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
-    return aligned_block(alignment, bytes, jemalloc::jemalloc_aligned_alloc);
-}
+PGHOT_VISIBLE void* aligned_alloc(size_t alignment, size_t bytes) noexcept { return own_memalign(alignment, bytes); }
 PGHOT_VISIBLE void* memalign(size_t alignment, size_t bytes) noexcept {
     return aligned_block(alignment, bytes, [](size_t power, size_t size) { return aligned_alloc(power, size); });
 }
@@ -109,15 +155,11 @@ PGHOT_VISIBLE void* __libc_malloc(size_t bytes) noexcept { return jemalloc::jema
 PGHOT_VISIBLE void* __libc_calloc(size_t count, size_t bytes) noexcept {
     return jemalloc::jemalloc_calloc(count, bytes);
 }
-PGHOT_VISIBLE void* __libc_realloc(void* block, size_t bytes) noexcept { return realloc_with_errno(block, bytes); }
+PGHOT_VISIBLE void* __libc_realloc(void* block, size_t bytes) noexcept { return own_realloc(block, bytes); }
 PGHOT_VISIBLE void __libc_free(void* block) noexcept { jemalloc::jemalloc_free(block); }
-PGHOT_VISIBLE void* __libc_memalign(size_t alignment, size_t bytes) noexcept {
-    return aligned_block(alignment, bytes, jemalloc::jemalloc_aligned_alloc);
-}
-PGHOT_VISIBLE void* __libc_valloc(size_t bytes) noexcept { return jemalloc::jemalloc_aligned_alloc(kPageBytes, bytes); }
-PGHOT_VISIBLE void* __libc_pvalloc(size_t bytes) noexcept {
-    return round_up_to_page(bytes) ? jemalloc::jemalloc_aligned_alloc(kPageBytes, bytes) : nullptr;
-}
+PGHOT_VISIBLE void* __libc_memalign(size_t alignment, size_t bytes) noexcept { return own_memalign(alignment, bytes); }
+PGHOT_VISIBLE void* __libc_valloc(size_t bytes) noexcept { return own_valloc(bytes); }
+PGHOT_VISIBLE void* __libc_pvalloc(size_t bytes) noexcept { return own_pvalloc(bytes); }
 
 PGHOT_VISIBLE struct mallinfo2 mallinfo2() noexcept {
     const HeapSizes sizes = heap_sizes();

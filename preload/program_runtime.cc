@@ -5,7 +5,7 @@
 
 #include <initializer_list>
 
-#include "preload/next_dlopen.h"
+#include "preload/next_functions.h"
 
 // Weak: bound at load when the program was linked with a C++ library, null otherwise.
 extern "C" {
@@ -19,13 +19,14 @@ namespace {
 // A C program may bring a C++ library later and out of the global scope (a Python module): it is loaded, but the weak
 // names above were bound before. Found by the name that GNU and LLVM libraries have.
 void* find_in_program(const char* symbol) {
-    if (void* found = dlsym(RTLD_NEXT, symbol)) return found;
+    const DlsymFunction look_up = next_dlsym();
     const DlopenFunction open = next_dlopen();
-    if (open == nullptr) return nullptr;
+    if (look_up == nullptr || open == nullptr) return nullptr;
+    if (void* found = look_up(RTLD_NEXT, symbol)) return found;
     for (const char* name : {"libstdc++.so.6", "libc++.so.1"}) {
         void* library = open(name, RTLD_LAZY | RTLD_NOLOAD);
         if (library == nullptr) continue;
-        if (void* found = dlsym(library, symbol)) return found;
+        if (void* found = look_up(library, symbol)) return found;
     }
     return nullptr;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Another tool's preload library that counts calls: it looks the next functions up when it is first called, is called
  * by that very look-up, and allocates in its constructor. What is asked of it before it knows the next malloc comes out
- * of a small pool of its own. */
+ * of a small pool of its own. With FROM_LIBC it takes the functions out of libc by its handle. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,11 @@ int wrapper_calls(void) { return __atomic_load_n(&calls, __ATOMIC_RELAXED); }
 static void *next(const char *name)
 {
     looking++;
+#ifdef FROM_LIBC
+    void *found = dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), name);
+#else
     void *found = dlsym(RTLD_NEXT, name);
+#endif
     looking--;
     if (!found) abort();
     return found;

@@ -2,8 +2,8 @@
 // Plug-ins that come and go while the program runs.
 
 #include <dlfcn.h>
+#include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -152,6 +152,60 @@ TEST_F(Plugins, NamesLookedUpInTheGlobalScopeAreOurs) {
             give_back(malloc(100));
         }
     }
+}
+
+// Python's ctypes and its like ask a library by its handle; the look-up goes on to the libraries that it needs.
+TEST_F(Plugins, NamesOfLibcLookedUpByAHandleAreOurs) {
+    for (const char* file : {"libc.so.6", PLUGIN_OF_LIFE}) {
+        SCOPED_TRACE(file);
+        void* library = dlopen(file, RTLD_NOW);
+        ASSERT_NE(library, nullptr);
+        for (const char* name : {"malloc", "__libc_malloc", "valloc", "__libc_pvalloc"}) {
+            auto* allocate = reinterpret_cast<Malloc*>(dlsym(library, name));
+            ASSERT_NE(allocate, nullptr) << name;
+            void* block = allocate(100);
+            EXPECT_GE(pghot_placement_of(block), 0) << name;
+            free(block);
+        }
+        for (const char* name : {"free", "__libc_free"}) {
+            auto* give_back = reinterpret_cast<Free*>(dlsym(library, name));
+            ASSERT_NE(give_back, nullptr) << name;
+            give_back(strdup("copied by libc"));
+        }
+        auto* grow = reinterpret_cast<void* (*)(void*, size_t)>(dlsym(library, "realloc"));
+        auto* usable = reinterpret_cast<size_t (*)(void*)>(dlsym(library, "malloc_usable_size"));
+        void* grown = grow(strdup("copied by libc"), 100000);
+        EXPECT_EQ(memcmp(grown, "copied by libc", 15), 0);
+        EXPECT_GE(usable(grown), 100000U);
+        free(grown);
+        dlclose(library);
+    }
+}
+
+TEST_F(Plugins, OtherNamesAreFoundAsUsual) {
+    void* libc = dlopen("libc.so.6", RTLD_NOW);
+    void* plugin = dlopen(PLUGIN_OF_LIFE, RTLD_NOW);
+    EXPECT_EQ(dlsym(libc, "getppid"), reinterpret_cast<void*>(getppid));
+    EXPECT_NE(dlsym(plugin, "plugin_make"), nullptr);
+    EXPECT_EQ(dlsym(libc, "plugin_make"), nullptr);
+    const char* error = dlerror();
+    ASSERT_NE(error, nullptr);
+    EXPECT_NE(std::string(error).find("undefined symbol: plugin_make"), std::string::npos) << error;
+    EXPECT_EQ(dlsym(libc, "free_sized_in_place"), nullptr);
+    EXPECT_NE(dlerror(), nullptr);
+    EXPECT_EQ(dlerror(), nullptr);
+    dlclose(plugin);
+    dlclose(libc);
+}
+
+// A namespace of its own keeps its own functions, whatever handle they are asked of.
+TEST_F(Plugins, NamesLookedUpInANamespaceOfItsOwnAreNotOurs) {
+    void* plugin = dlmopen(LM_ID_NEWLM, PLUGIN_OF_LIFE, RTLD_NOW);
+    ASSERT_NE(plugin, nullptr) << dlerror();
+    void* block = reinterpret_cast<Malloc*>(dlsym(plugin, "malloc"))(100);
+    EXPECT_EQ(pghot_placement_of(block), -1);
+    reinterpret_cast<Free*>(dlsym(plugin, "free"))(block);
+    dlclose(plugin);
 }
 
 }    // namespace
