@@ -196,7 +196,7 @@ class Compiler(Program):
     needs = {"g++": "g++"}
 
     def make_input(self, folder, size):
-        parts = "".join(COMPILED_PART.format(i=i) for i in range(max(1, int(3 * size))))
+        parts = "".join(COMPILED_PART.format(i=i) for i in range(max(1, int(2 * size))))
         (folder / "job.cc").write_text(COMPILED_HEAD + parts, "ascii")
 
     def command(self):
