@@ -49,10 +49,13 @@ ExtentRegistry::Entry* ExtentRegistry::entry_of(uintptr_t address) const {
     return &leaf->entries[(address >> kChunkBits) & (kLeafChunks - 1)];
 }
 
+// Memory that is about to be written is not read first: the kernel would lend its zero page and fault again, which a
+// short-lived process notices.
 ExtentRegistry::Entry* ExtentRegistry::make_entry(uintptr_t address) {
-    if (Entry* entry = entry_of(address)) return entry;
     if (address >> kAddressBits != 0) return nullptr;
-    Leaf* leaf = make_leaf(top_[address >> (kChunkBits + kLeafBits)]);
+    std::atomic<Leaf*>& slot = top_[address >> (kChunkBits + kLeafBits)];
+    Leaf* leaf = slot.fetch_add(0, std::memory_order_acquire);
+    if (leaf == nullptr) leaf = make_leaf(slot);
     return leaf == nullptr ? nullptr : &leaf->entries[(address >> kChunkBits) & (kLeafChunks - 1)];
 }
 
@@ -78,7 +81,7 @@ ExtentRegistry::Leaf* ExtentRegistry::new_leaf() {
 
 template <typename Change>
 void ExtentRegistry::update(Entry& entry, Change change) {
-    uint64_t seen = entry.load(std::memory_order_relaxed);
+    uint64_t seen = entry.fetch_add(0, std::memory_order_relaxed);    // see make_entry
     for (;;) {
         Chunk chunk = Chunk::unpack(seen);
         change(chunk);

@@ -79,8 +79,8 @@ private:
     static void update(Entry& entry, Change change);
 
     std::array<std::atomic<Leaf*>, kLeaves> top_{};
+    std::atomic<size_t> built_in_used_{0};    // beside the end of top_, where a heap usually is: one page less to touch
     std::array<Leaf, kBuiltInLeaves> built_in_{};
-    std::atomic<size_t> built_in_used_{0};
 };
 
 extern ExtentRegistry extent_registry;

@@ -34,3 +34,7 @@ set(PGHOT_JEMALLOC_WRAPPED
 
 # jemalloc's own functions under names that a program's replacement of malloc cannot take over.
 set(PGHOT_JEMALLOC_ALIASES malloc free calloc posix_memalign malloc_usable_size)
+
+# Large members that a start does not run: behind all others, so that starting touches fewer pages of code.
+set(PGHOT_JEMALLOC_LAST ctl stats prof prof_data prof_log prof_recent prof_stats prof_sys hpa hpa_hooks hpdata psset
+    background_thread inspect extent_dss)

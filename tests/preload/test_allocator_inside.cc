@@ -12,6 +12,7 @@
 #include <cstring>
 #include <thread>
 
+#include "allocator/start_trigger.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/units.h"
 
@@ -88,6 +89,7 @@ class Armed : public ::testing::Test {
 protected:
     void SetUp() override {
         polls = 0;
+        note_own_process();    // by whoever arms, as in startup.cc; again in a forked child
         start_signal.poll = [] { ++polls; };
         start_signal.armed = true;
     }
@@ -163,6 +165,7 @@ TEST_F(Armed, IsPolledInAForkedChild) {
     const pid_t child = fork();
     if (child == 0) {
         polls = 0;
+        note_own_process();
         allocate_enough_for_an_event();
         _exit(polls.load() > 0 ? 0 : 1);
     }
