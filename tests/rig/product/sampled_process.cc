@@ -7,6 +7,7 @@
 //   sampled_process exec ROUNDS          the program begins anew, from a thread other than main
 //   sampled_process small-stack SECONDS  the thread that makes the process grow has the smallest stack
 //   sampled_process no-environment SECONDS  the program clears its environment and goes on in a child
+//   sampled_process exit-soon MILLISECONDS  another thread than main ends the process, however far tiering has come
 // A thread reads memory of the lower tier all the time, new memory as soon as the old has come home. Prints one JSON
 // object: {"rounds": regions of which half came home, ...}.
 #include <dirent.h>
@@ -286,6 +287,16 @@ void no_environment(int duration) {
     std::printf("{\"rounds\":%d}\n", stirring.rounds());
 }
 
+[[noreturn]] void exit_soon(int milliseconds) {
+    auto* stirring = new Stirring;    // goes on during exit
+    std::thread([=] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+        std::printf("{\"rounds\":%d}\n", stirring->rounds());
+        exit(9);
+    }).detach();
+    for (;;) pause();
+}
+
 }    // namespace
 
 int main(int argument_count, char** arguments) {
@@ -297,6 +308,7 @@ int main(int argument_count, char** arguments) {
     if (what == "identities") return identities(amount), 0;
     if (what == "forks") return forks(amount), 0;
     if (what == "exec") exec_rounds(arguments[0], amount);
+    if (what == "exit-soon") exit_soon(amount);
     if (what == "small-stack") return small_stack(amount), 0;
     if (what == "no-environment") return no_environment(amount), 0;
     return 2;

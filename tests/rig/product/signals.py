@@ -3,8 +3,10 @@
 moved: nobody takes a signal from it, nothing hangs, nothing is lost."""
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
+import time
 
 from harness import BUILD, Checks, LIBRARY, PERIOD, check_report, run
 
@@ -40,11 +42,27 @@ checks.that("500 children find their memory as it was", result["children"] == 50
 while_sampled("exec", 3)
 while_sampled("small-stack", 6, start_min="32M")
 
+ENVIRONMENT = dict(os.environ, LD_PRELOAD=str(LIBRARY), PGHOT_IBS_PERIOD=PERIOD, PGHOT_FREQ_THRESHOLD="1",
+                   PGHOT_START_MIN="0")
+ends = [subprocess.run([SAMPLED_PROCESS, "exit-soon", str(moment)], env=ENVIRONMENT, capture_output=True, timeout=100,
+                       check=False) for moment in (*range(10), *range(10, 200, 20), 500, 1000)]
+checks.that("a process may end at any moment of tiering, from any thread",
+            all(end.returncode == 9 and end.stdout.startswith(b'{"rounds"') for end in ends),
+            str([end.returncode for end in ends]))
+
+with subprocess.Popen([SAMPLED_PROCESS, "blocked", "3"], env=ENVIRONMENT, stdout=subprocess.PIPE) as process:
+    for _ in range(10):
+        time.sleep(0.3)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGCONT)
+    output, _ = process.communicate(timeout=200)
+checks.that("a process that is stopped and continued while sampled goes on",
+            process.returncode == 0 and b"received" in output, str(output))
+
 with tempfile.TemporaryDirectory() as folder:
-    environment = dict(os.environ, LD_PRELOAD=str(LIBRARY), PGHOT_IBS_PERIOD=PERIOD, PGHOT_FREQ_THRESHOLD="1",
-                       PGHOT_START_MIN="0", OMPI_COMM_WORLD_RANK="3", PGHOT_REPORT=f"{folder}/rank%r-%p.json")
-    subprocess.run([SAMPLED_PROCESS, "no-environment", "5"], env=environment, stdout=subprocess.DEVNULL, timeout=300,
-                   check=True)
+    subprocess.run([SAMPLED_PROCESS, "no-environment", "5"], stdout=subprocess.DEVNULL, timeout=300, check=True,
+                   env={**ENVIRONMENT, "OMPI_COMM_WORLD_RANK": "3", "PGHOT_REPORT": f"{folder}/rank%r-%p.json"})
     names = sorted(path.name for path in pathlib.Path(folder).iterdir())
 checks.that("a child reports under its rank when the environment is gone", len(names) == 2 and
             all(name.startswith("rank3-") for name in names), str(names))
