@@ -54,6 +54,9 @@ extern "C" {
 // The public control interface: arenas with hooks, statistics, purging. Takes jemalloc's ctl lock; never called where
 // jemalloc may hold one.
 int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value, size_t new_bytes);
+int mallctlnametomib(const char* name, size_t* path, size_t* path_length);
+int mallctlbymib(const size_t* path, size_t path_length, void* old_value, size_t* old_bytes, void* new_value,
+                 size_t new_bytes);
 
 // Index to arena. mallctl answers with an index; the large path wants the arena. Written once by arenas.create.
 extern Arena* je_arenas[kArenaLimit];

@@ -14,6 +14,7 @@
 #include <cstdlib>
 
 #include "allocator/extent_registry.h"
+#include "allocator/freed_memory.h"
 #include "allocator/jemalloc_api.h"
 #include "include/pghot/pghot.h"
 #include "preload/own_functions.h"
@@ -182,7 +183,8 @@ PGHOT_VISIBLE struct mallinfo __libc_mallinfo() noexcept { return mallinfo(); }
 
 // Gives freed pages of all arenas back; `pad` has no meaning in jemalloc.
 PGHOT_VISIBLE int malloc_trim(size_t) noexcept {
-    return jemalloc::mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0) == 0 ? 1 : 0;
+    release_freed_memory();
+    return 1;
 }
 
 PGHOT_VISIBLE int malloc_info(int options, FILE* stream) noexcept {

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <thread>
 
+#include "allocator/jemalloc_api.h"
 #include "allocator/start_trigger.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/units.h"
@@ -47,6 +50,36 @@ TEST(HeapLookup, KnowsBlocksOfEverySizeToTheLastByte) {
         }
         free(block);
     }
+}
+
+// A machine of many processors has many arenas; a failure looks through all of them, on whatever stack the program is.
+ucontext_t out_of_coroutine;
+bool failed_as_it_should = false;
+
+void fail_to_allocate() {
+    volatile size_t too_much = size_t{1} << 50;    // as large as a size may be, and more than there are addresses
+    failed_as_it_should = malloc(too_much) == nullptr;
+}
+
+TEST(FreedMemory, FailingNeedsLittleStackHoweverManyArenasThereAre) {
+    for (int i = 0; i < 2500; ++i) {
+        unsigned arena = 0;
+        size_t bytes = sizeof arena;
+        ASSERT_EQ(jemalloc::mallctl("arenas.create", &arena, &bytes, nullptr, 0), 0);
+    }
+    constexpr size_t kStackBytes = 16384;
+    auto* guarded = static_cast<char*>(
+        mmap(nullptr, kPageBytes + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(guarded, MAP_FAILED);
+    ASSERT_EQ(mprotect(guarded, kPageBytes, PROT_NONE), 0);
+    ucontext_t coroutine;
+    getcontext(&coroutine);
+    coroutine.uc_stack.ss_sp = guarded + kPageBytes;
+    coroutine.uc_stack.ss_size = kStackBytes;
+    coroutine.uc_link = &out_of_coroutine;
+    makecontext(&coroutine, fail_to_allocate, 0);
+    swapcontext(&out_of_coroutine, &coroutine);
+    EXPECT_TRUE(failed_as_it_should);
 }
 
 TEST(HeapLookup, FreeingALargeBlockMovesTheGenerationOn) {
