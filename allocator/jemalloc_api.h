@@ -14,12 +14,17 @@
 namespace pghot::jemalloc {
 
 // jemalloc's own types, opaque to us.
-struct Thread;          // tsdn_t: the calling thread, or null before it has one
 struct Arena;           // arena_t
 struct ThreadCache;     // tcache_t
 struct CacheBin;        // cache_bin_t: one size class of a thread cache
 struct ReallocHooks;    // hook_ralloc_args_t
 struct EventContext;    // te_ctx_t
+
+// tsdn_t, the calling thread: a pointer that is null before it has one. We read and write its first field, which the
+// slow paths test and of which je_tsd_slow_update tells the fast ones.
+struct Thread {
+    bool has_cache;    // tcache_enabled
+};
 
 // edata_t, of which we read where a large block lies and how long it is. Of the bits, the low 12 are the arena's index
 // and bit 15 tells that all pages are fresh (EDATA_BITS_ARENA, EDATA_BITS_ZEROED). The low 12 bits of size_and_serial
@@ -92,6 +97,19 @@ void* __real_je_tcache_alloc_small_hard(Thread*, Arena*, ThreadCache*, CacheBin*
 
 // Gives freed pages of an arena back, all of them or those whose time has come.
 void je_arena_decay(Thread*, Arena*, bool is_background_thread, bool all);
+
+// Called once for each thread; always false. The second sets up the thread cache: true when it gets no memory, which
+// the first ignores. Wrapped for that case.
+bool __real_je_tsd_tcache_enabled_data_init(Thread*);
+bool je_tsd_tcache_data_init(Thread*);
+void je_tsd_slow_update(Thread*);
+extern bool je_opt_tcache;
+
+// Chooses the arena of a thread at its first allocation, on the way to its thread cache; null without memory for a new
+// one. Wrapped for that case.
+Arena* __real_je_arena_choose_hard(Thread*, bool internal);
+void je_arena_nthreads_inc(Arena*, bool internal);
+void je_arena_migrate(Thread*, Arena* from, Arena* to);
 
 // Runs about once per 64 KiB that a thread allocates or frees, no lock held. Wrapped for the start signal.
 void __real_je_te_event_trigger(void* thread, EventContext*);
