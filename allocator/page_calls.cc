@@ -13,6 +13,7 @@
 #include "allocator/page_calls.h"
 #include "allocator/placement.h"
 #include "runtime/base/heap.h"
+#include "runtime/kernel/answer.h"
 
 namespace pghot {
 
@@ -28,12 +29,13 @@ void unmap_pages(void* at, size_t bytes) {
     // Out of the registry first: once unmapped, the addresses may be another thread's new mapping.
     extent_registry.remove(reinterpret_cast<uintptr_t>(at), bytes);
     start_signal.mapped_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    munmap(at, bytes);    // failure (too many mappings) leaks address space
+    answer(KernelCall::munmap, munmap(at, bytes));    // failure (too many mappings) leaks address space
 }
 
 int advise_pages(void* at, size_t bytes, int advice) {
     const ErrnoGuard errno_guard;
     const int result = madvise(at, bytes, advice);
+    answer(KernelCall::madvise, result);
     if (result == 0 && (advice == MADV_DONTNEED || advice == MADV_FREE))
         extent_registry.forget_contents(reinterpret_cast<uintptr_t>(at), bytes);
     return result;
@@ -46,7 +48,10 @@ extern "C" {
 void* jemalloc_page_map(void* at, size_t bytes, int protection, int flags, int descriptor, off_t offset) {
     const pghot::ErrnoGuard errno_guard;
     void* mapping = mmap(at, bytes, protection, flags, descriptor, offset);
-    if (mapping == MAP_FAILED) return mapping;
+    if (mapping == MAP_FAILED) {
+        pghot::answer(pghot::KernelCall::mmap, -1);
+        return mapping;
+    }
     if ((flags & MAP_FIXED) != 0) {
         // jemalloc replaces pages of its own (commit and decommit, without overcommit): not new bytes, other contents.
         pghot::start_signal.mapped_bytes.fetch_sub(bytes, std::memory_order_relaxed);

@@ -15,6 +15,7 @@
 #include "allocator/overcommit.h"
 #include "allocator/placement.h"
 #include "runtime/base/units.h"
+#include "runtime/kernel/answer.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4    // linux/mman.h, Linux 5.7
@@ -38,7 +39,11 @@ struct Piece {
 };
 
 // libc's function by name: MPI's registration caches watch it, and must hear that the addresses have other pages now.
-bool is_one_mapping(char* at, size_t bytes) { return mremap(at, bytes, bytes, 0) == at; }    // does nothing else
+bool is_one_mapping(char* at, size_t bytes) {
+    if (mremap(at, bytes, bytes, 0) == at) return true;    // does nothing else
+    if (errno != EFAULT) answer(KernelCall::mremap, -1);
+    return false;
+}
 
 // The longest run of pages from `at` that is one mapping; 0 when not even one page can be asked about.
 size_t mapping_bytes_at(char* at, size_t most) {
@@ -74,7 +79,9 @@ private:
 
 bool move_piece(const Piece& piece, char* to) {
     constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-    return mremap(piece.at, piece.bytes, piece.bytes, kFlags, to) == to;
+    if (mremap(piece.at, piece.bytes, piece.bytes, kFlags, to) == to) return true;
+    answer(KernelCall::mremap, -1);
+    return false;
 }
 
 uintptr_t address_of(const void* block) { return reinterpret_cast<uintptr_t>(block); }
@@ -122,7 +129,10 @@ bool has_moved_pages(const void* block) { return extent_registry.has_moved_mark(
 bool renew_mapping(void* begin, size_t bytes) {
     const ErrnoGuard errno_guard;
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;    // as jemalloc's own
-    if (mmap(begin, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0) != begin) return false;
+    if (mmap(begin, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0) != begin) {
+        answer(KernelCall::mmap, -1);
+        return false;
+    }
     bind_to_placement(address_of(begin), bytes, extent_registry.find(address_of(begin)).placement);
     return true;
 }

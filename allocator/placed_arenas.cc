@@ -12,6 +12,7 @@
 #include "allocator/placement.h"
 #include "allocator/processors.h"
 #include "runtime/base/units.h"
+#include "runtime/kernel/answer.h"
 
 namespace pghot {
 namespace {
@@ -31,22 +32,31 @@ struct PlacedHooks {
 
 uintptr_t round_up_to_chunk(uintptr_t value) { return chunk_of(value + kChunkBytes - 1); }
 
+void* map_pages(size_t bytes) {
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at != MAP_FAILED) return at;
+    answer(KernelCall::mmap, -1);
+    return nullptr;
+}
+
+// Failure (too many mappings) leaks address space.
+void unmap_rest(uintptr_t begin, uintptr_t end) {
+    if (end > begin) answer(KernelCall::munmap, munmap(reinterpret_cast<void*>(begin), end - begin));
+}
+
 // Pages at a multiple of `alignment` (a power of two, at least 2 MiB), or null.
 void* map_aligned(size_t bytes, size_t alignment) {
-    constexpr int kProtection = PROT_READ | PROT_WRITE;
-    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* mapping = mmap(nullptr, bytes, kProtection, kFlags, -1, 0);
-    if (mapping == MAP_FAILED) return nullptr;
+    void* mapping = map_pages(bytes);
+    if (mapping == nullptr) return nullptr;
     if (reinterpret_cast<uintptr_t>(mapping) % alignment == 0) return mapping;
-    munmap(mapping, bytes);
+    unmap_rest(reinterpret_cast<uintptr_t>(mapping), reinterpret_cast<uintptr_t>(mapping) + bytes);
     const size_t roomy = bytes + alignment;
-    mapping = mmap(nullptr, roomy, kProtection, kFlags, -1, 0);
-    if (mapping == MAP_FAILED) return nullptr;
+    mapping = map_pages(roomy);
+    if (mapping == nullptr) return nullptr;
     const auto begin = reinterpret_cast<uintptr_t>(mapping);
     const uintptr_t aligned = (begin + alignment - 1) & ~(alignment - 1);
-    if (aligned > begin) munmap(mapping, aligned - begin);
-    if (begin + roomy > aligned + bytes)
-        munmap(reinterpret_cast<void*>(aligned + bytes), begin + roomy - aligned - bytes);
+    unmap_rest(begin, aligned);
+    unmap_rest(aligned + bytes, begin + roomy);
     return reinterpret_cast<void*>(aligned);
 }
 

@@ -15,6 +15,7 @@
 #include "allocator/overcommit.h"
 #include "allocator/placement.h"
 #include "allocator/processors.h"
+#include "runtime/kernel/answer.h"
 
 namespace {
 
@@ -22,7 +23,8 @@ namespace {
 bool mappings_are_limited() {
     for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
         rlimit limit{};
-        if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+        const long refused = pghot::answer(pghot::KernelCall::getrlimit, getrlimit(resource, &limit));
+        if (refused == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
     }
     return false;
 }

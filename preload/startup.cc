@@ -28,6 +28,7 @@
 #include "runtime/config/tunables.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/own_topology.h"
+#include "runtime/kernel/answer.h"
 #include "runtime/kernel/memory.h"
 #include "runtime/kernel/output_file.h"
 #include "runtime/kernel/process.h"
@@ -87,7 +88,7 @@ void say_warnings(const Warnings& warnings) {
 void expand(const PathText& pattern, PathText& out) {
     if (pattern.empty()) return;
     utsname host{};
-    uname(&host);
+    answer(KernelCall::uname, uname(&host));
     char storage[sizeof pattern.data];
     const FileNameParts parts{sys::process_id(), process.rank.view(), host.nodename};
     if (!out.assign(expand_file_name(pattern.view(), parts, storage))) out = {};
@@ -108,7 +109,10 @@ void note_folder() {
     PathText& replay = tunables.sources.replay_file;
     if (!is_relative(tunables.report) && !is_relative(tunables.record) && !is_relative(replay)) return;
     char folder[sizeof process.folder.data];
-    if (getcwd(folder, sizeof folder) != nullptr && folder[0] == '/') process.folder.assign(folder);
+    if (getcwd(folder, sizeof folder) == nullptr)
+        answer(KernelCall::getcwd, -1);
+    else if (folder[0] == '/')
+        process.folder.assign(folder);
     make_absolute(replay);
 }
 
@@ -201,6 +205,7 @@ void say_placement_problem() {
 }
 
 void after_fork_in_child() {
+    refused_calls.clear();
     process.forked = true;
     process.polls.store(0, std::memory_order_relaxed);
     const bool was_running = process.engine.exchange(nullptr, std::memory_order_relaxed) != nullptr;
@@ -238,11 +243,20 @@ void gather_and_write_idle_report(void* gathered) {
     out.error = file.error() == EEXIST ? 0 : file.error();
 }
 
+void say_nobody_can_report() {
+    char text[Warnings::kLineBytes];
+    const auto end =
+        fmt::format_to_n(text, sizeof text,
+                         FMT_COMPILE("PGHOT_REPORT: cannot write {}: no thread with descriptors of its own to be had"),
+                         process.report_on_stderr ? std::string_view("it") : process.settings.report_file.view());
+    say({text, std::min(end.size, sizeof text)});
+}
+
 void report_idle() {
     static constinit IdleReport report;    // static: a thread that is late still writes it
     if (process.forked || (process.settings.report_file.empty() && !process.report_on_stderr)) return;
     if (!on_machine_thread(gather_and_write_idle_report, &report) || report.facts == nullptr)
-        return say("PGHOT_REPORT: no report, as no thread with descriptors of its own could be had");
+        return say_nobody_can_report();
     if (process.report_on_stderr) write_idle_report(*report.facts, process.settings, kToStderr);
     if (report.error != 0)
         say(file_problem("PGHOT_REPORT: cannot write", process.settings.report_file.view(), report.error,

@@ -3,6 +3,7 @@
 
 #include <fmt/compile.h>
 
+#include <cerrno>
 #include <cstring>
 #include <new>
 
@@ -26,30 +27,34 @@ T* make_leaked(Arguments&... arguments) {
 
 bool is_active(EngineState state) { return state == EngineState::kRunning || state == EngineState::kObserving; }
 
+// What the sampler would have said and written at its end.
+void do_without_sampler(EngineShared& shared, const char* reason, int error) {
+    Statistics& statistics = *shared.statistics;
+    strncpy(statistics.source_reason, reason, sizeof statistics.source_reason - 1);
+    statistics.state.store(static_cast<uint32_t>(EngineState::kFailed), std::memory_order_release);
+    const PathText& path = shared.settings.report_file;
+    if (!path.empty())
+        shared.problem = file_problem("PGHOT_REPORT: cannot write", path.view(), error, "nothing was sampled");
+    shared.stop.raise();
+    shared.sampler_ended.raise();
+}
+
 void* sampler_main(void* argument) {
     auto& shared = *static_cast<EngineShared*>(argument);
     shared.own_tids[1] = sys::thread_id();
     set_thread_name("pghot-sampler");
     auto* sampler = make_leaked<Sampler>(shared);
-    const EngineState state = sampler == nullptr ? EngineState::kFailed : sampler->set_up();
+    if (sampler == nullptr) {
+        do_without_sampler(shared, "no memory for the sampler could be had", ENOMEM);
+        return nullptr;
+    }
+    const EngineState state = sampler->set_up();
     if (!is_active(state)) shared.stop.raise();
     shared.ready.raise();
     if (is_active(state)) sampler->run();
-    if (sampler != nullptr) sampler->finish();
+    sampler->finish();
     shared.sampler_ended.raise();
     return nullptr;
-}
-
-// What the sampler would have said and written at its end.
-void do_without_sampler(EngineShared& shared, int error) {
-    Statistics& statistics = *shared.statistics;
-    strncpy(statistics.source_reason, "no thread for the sampler could be had", sizeof statistics.source_reason - 1);
-    statistics.state.store(static_cast<uint32_t>(EngineState::kFailed), std::memory_order_release);
-    const PathText& path = shared.settings.report_file;
-    if (!path.empty())
-        shared.problem = file_problem("PGHOT_REPORT: no thread to write", path.view(), error, "nothing was sampled");
-    shared.stop.raise();
-    shared.sampler_ended.raise();
 }
 
 void* mover_main(void* argument) {
@@ -61,7 +66,7 @@ void* mover_main(void* argument) {
     sys::policy_of_thread(shared.thread_policy);    // inherited from the program thread that started us
     pthread_t sampler{};
     const int refused = start_joinable_thread(ThreadRuns::kOwnCode, sampler_main, &shared, sampler);
-    if (refused != 0) do_without_sampler(shared, refused);
+    if (refused != 0) do_without_sampler(shared, "no thread for the sampler could be had", refused);
     while (!shared.ready.raised() && !shared.sampler_ended.raised()) shared.ready.wait(0, kNsPerSecond);
     if (!shared.stopping()) {
         auto* mover = make_leaked<MoverLoop>(shared);
@@ -124,7 +129,9 @@ bool report(const Statistics& statistics, const Topology& topology, const Tunabl
     };
     static_assert(kTunables[0].name == "PGHOT_MODE");
     char mode[16];
-    return write_report({statistics, topology, PGHOT_VERSION, tunable_text(tunables, 0, mode), each_tunable}, sink);
+    return write_report(
+        {statistics, topology, PGHOT_VERSION, tunable_text(tunables, 0, mode), each_tunable, refused_calls, error_name},
+        sink);
 }
 
 }    // namespace

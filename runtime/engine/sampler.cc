@@ -105,9 +105,13 @@ EngineState Sampler::set_up() {
     if (refused != 0)
         return give_up(EngineState::kFailed, {"close_range with CLOSE_RANGE_UNSHARE (Linux 5.9)", -refused});
     open_statistics();
-    const bool has_lower_tier = read_machine();
+    if (!read_own_topology(files_, shared_.settings.tunables, shared_.topology))
+        return give_up(EngineState::kFailed, {"get_mempolicy is refused here", 0});
+    if (shared_.topology.node_count == 0)
+        return give_up(EngineState::kFailed, {"/sys/devices/system/node cannot be read", 0});
     check_settings();
-    if (!has_lower_tier) return give_up(EngineState::kNoLowerTier, {"no node is slower than the nodes with CPUs", 0});
+    if (!shared_.topology.has_lower_tier())
+        return give_up(EngineState::kNoLowerTier, {"no node is slower than the nodes with CPUs", 0});
     if (const long error = refusal_to_move(); error != 0)
         return give_up(EngineState::kFailed, {"move_pages is refused here", static_cast<int>(-error)});
     if (!make_tables()) return give_up(EngineState::kFailed, {"memory for the tables", ENOMEM});
@@ -156,10 +160,6 @@ void Sampler::open_statistics() {
     statistics.pid = sys::process_id();
     statistics.started_ns = sys::now().ns;
     read_command(files_, statistics.command);
-}
-
-bool Sampler::read_machine() {
-    return read_own_topology(files_, shared_.settings.tunables, shared_.topology) && shared_.topology.has_lower_tier();
 }
 
 // Settings that can be read but not honoured on this machine.
@@ -255,7 +255,8 @@ bool Sampler::try_ibs() {
                  ibs_event(pmu, {tunables.ibs_period, tunables.ibs_l3missonly}));
     if (const Status started = ibs_->start(sys::now()); !started.ok()) {
         say_reason(started);
-        explain_ibs_refusal(files_, started.error, pmu.swfilt, shared_.statistics->source_reason);
+        if (ibs_->event_was_refused())
+            explain_ibs_refusal(files_, started.error, pmu.swfilt, shared_.statistics->source_reason);
         return false;
     }
     source_ = &*ibs_;

@@ -35,7 +35,6 @@ private:
 
     int own_descriptors();
     void open_statistics();
-    bool read_machine();
     long refusal_to_move() const;
     bool make_tables();
     bool choose_source();

@@ -10,13 +10,17 @@
 #include <cstdint>
 #include <cstring>
 
+#include "runtime/kernel/answer.h"
+
 namespace pghot {
 namespace {
 
 class Descriptor {
 public:
     Descriptor(const char* path, int flags) : fd_(::open(path, flags | O_CLOEXEC)) {
-        if (fd_ < 0) fd_ = -errno;
+        if (fd_ >= 0) return;
+        // Many of the kernel's files are optional, and a folder may be gone with its thread.
+        fd_ = errno == ENOENT ? -ENOENT : static_cast<int>(answer(KernelCall::open, fd_));
     }
     ~Descriptor() {
         if (fd_ >= 0) ::close(fd_);
@@ -33,7 +37,7 @@ long read_some(int fd, std::span<char> out) {
     for (;;) {
         const ssize_t got = ::read(fd, out.data(), out.size());
         if (got >= 0) return got;
-        if (errno != EINTR) return -errno;
+        if (errno != EINTR) return answer(KernelCall::read, got);
     }
 }
 
@@ -105,7 +109,7 @@ int KernelFiles::list(const char* path, FunctionRef<void(std::string_view)> visi
     alignas(DirectoryEntry) char buffer[4096];
     for (;;) {
         const long got = syscall(SYS_getdents64, folder.get(), buffer, sizeof buffer);
-        if (got < 0) return -errno;
+        if (got < 0) return static_cast<int>(answer(KernelCall::getdents64, got));
         if (got == 0) return 0;
         for (long at = 0; at < got;) {
             const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);

@@ -5,18 +5,23 @@
 
 #include <utility>
 
+#include "runtime/kernel/answer.h"
+
 namespace pghot {
 
 AnonymousMemory::AnonymousMemory(size_t bytes) {
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) return;
-    madvise(at, bytes, MADV_DONTFORK);
+    if (at == MAP_FAILED) {
+        answer(KernelCall::mmap, -1);
+        return;
+    }
+    answer(KernelCall::madvise, madvise(at, bytes, MADV_DONTFORK));
     at_ = at;
     size_ = bytes;
 }
 
 AnonymousMemory::~AnonymousMemory() {
-    if (at_ != nullptr) munmap(at_, size_);
+    if (at_ != nullptr) answer(KernelCall::munmap, munmap(at_, size_));
 }
 
 AnonymousMemory::AnonymousMemory(AnonymousMemory&& other) noexcept

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "runtime/base/refused_calls.h"
+
 namespace pghot::sys {
 namespace {
 
@@ -25,16 +27,21 @@ long bind(uintptr_t address, size_t bytes, int mode, uint64_t nodes, unsigned fl
     return result;
 }
 
+long noted(long result) {
+    if (result != 0) refused_calls.note(KernelCall::mbind, static_cast<int>(-result));
+    return result;
+}
+
 }    // namespace
 
 long set_memory_preference(uintptr_t address, size_t bytes, MemoryPreference preference, uint64_t nodes,
                            bool move_present) {
     const unsigned flags = move_present ? MPOL_MF_MOVE : 0;
-    if (preference == MemoryPreference::kInterleaved) return bind(address, bytes, MPOL_INTERLEAVE, nodes, flags);
+    if (preference == MemoryPreference::kInterleaved) return noted(bind(address, bytes, MPOL_INTERLEAVE, nodes, flags));
     const long result = bind(address, bytes, kPreferredMany, nodes, flags);
-    if (result != -EINVAL) return result;
+    if (result != -EINVAL) return noted(result);
     const uint64_t lowest = nodes & (~nodes + 1);
-    return bind(address, bytes, MPOL_PREFERRED, lowest, flags);
+    return noted(bind(address, bytes, MPOL_PREFERRED, lowest, flags));
 }
 
 }    // namespace pghot::sys

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "runtime/kernel/answer.h"
+
 namespace pghot {
 namespace {
 
@@ -16,10 +18,11 @@ constexpr int kPatienceMs = 200;
 
 bool takes_more(int fd) {
     pollfd file{fd, POLLOUT, 0};
-    int answer = 0;
-    do answer = poll(&file, 1, kPatienceMs);
-    while (answer < 0 && errno == EINTR);
-    return answer > 0;
+    int ready = 0;
+    do ready = poll(&file, 1, kPatienceMs);
+    while (ready < 0 && errno == EINTR);
+    answer(KernelCall::poll, ready);
+    return ready > 0;
 }
 
 bool is_folder(const char* path) {
@@ -37,6 +40,7 @@ int OutputFile::open(const char* path, Existing existing) {
     fd_ = ::open(path, flags, 0644);
     error_ = fd_ < 0 ? errno : 0;
     if (error_ == EEXIST && is_folder(path)) error_ = EISDIR;
+    if (error_ != 0 && !(existing == Existing::kKeep && error_ == EEXIST)) refused_calls.note(KernelCall::open, error_);
     return -error_;
 }
 
@@ -50,6 +54,7 @@ bool OutputFile::write(std::span<const char> bytes) {
         const int reason = written == 0 ? EIO : errno;
         if (reason == EINTR || (reason == EAGAIN && takes_more(fd_))) continue;
         error_ = reason;
+        refused_calls.note(KernelCall::write, reason);
     }
     return error_ == 0;
 }

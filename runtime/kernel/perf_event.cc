@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/base/units.h"
+#include "runtime/kernel/answer.h"
 #include "runtime/kernel/syscalls.h"
 
 namespace pghot {
@@ -74,11 +75,12 @@ int PerfEvent::map(int fd) {
                          {static_cast<std::byte*>(at) + kPageBytes, data_pages * kPageBytes});
         return 0;
     }
+    refused_calls.note(KernelCall::mmap, -error);
     return error;
 }
 
 void PerfEvent::close() {
-    if (map_ != nullptr) munmap(map_, map_bytes_);
+    if (map_ != nullptr) answer(KernelCall::munmap, munmap(map_, map_bytes_));
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
     map_ = nullptr;

@@ -8,13 +8,14 @@
 
 #include <algorithm>
 
+#include "runtime/kernel/answer.h"
 #include "runtime/kernel/syscalls.h"
 
 namespace pghot {
 
 void take_standard_descriptors() {
     for (int wanted = 0; wanted < 3; ++wanted)
-        if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0) return;
+        if (answer(KernelCall::open, open("/dev/null", O_RDWR | O_CLOEXEC)) < 0) return;
 }
 
 void read_command(FileSystem& files, std::span<char> out) {
@@ -38,15 +39,16 @@ std::string_view error_text(int error) {
 void* map_memfd(const char* name, size_t bytes) {
     const int fd = sys::memfd(name);
     if (fd < 0) return nullptr;
-    void* at = ftruncate(fd, static_cast<off_t>(bytes)) != 0
-                   ? MAP_FAILED
-                   : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED) {
-        close(fd);
-        return nullptr;
+    if (answer(KernelCall::ftruncate, ftruncate(fd, static_cast<off_t>(bytes))) == 0) {
+        void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (at != MAP_FAILED) {
+            answer(KernelCall::madvise, madvise(at, bytes, MADV_DONTFORK));
+            return at;    // the descriptor stays open: it is how others find the memory
+        }
+        answer(KernelCall::mmap, -1);
     }
-    madvise(at, bytes, MADV_DONTFORK);
-    return at;    // the descriptor stays open: it is how others find the memory
+    close(fd);
+    return nullptr;
 }
 
 }    // namespace pghot

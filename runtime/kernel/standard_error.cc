@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+#include "runtime/kernel/answer.h"
+
 namespace pghot {
 namespace {
 
@@ -22,7 +24,10 @@ constinit FileIdentity at_load;
 
 FileIdentity identity_now() {
     struct stat info {};
-    if (fstat(STDERR_FILENO, &info) != 0) return {};
+    if (fstat(STDERR_FILENO, &info) != 0) {
+        if (errno != EBADF) answer(KernelCall::fstat, -1);    // closed is the program's choice
+        return {};
+    }
     return {info.st_dev, info.st_ino, true};
 }
 

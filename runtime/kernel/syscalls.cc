@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "runtime/kernel/answer.h"
+
 // CLOSE_RANGE_UNSHARE: linux/close_range.h is newer than some build hosts' headers; the value is ABI since 5.9.
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE (1U << 1)
@@ -27,11 +29,9 @@ struct NodeMask {
     unsigned long words[kKernelNodes / 64] = {};
 };
 
-long answer(long result) { return result == -1 ? -errno : result; }
-
 long get_mempolicy(int* mode, NodeMask* mask, uintptr_t address, unsigned long flags) {
-    return answer(
-        syscall(SYS_get_mempolicy, mode, mask->words, static_cast<unsigned long>(kKernelNodes), address, flags));
+    return answer(KernelCall::get_mempolicy, syscall(SYS_get_mempolicy, mode, mask->words,
+                                                     static_cast<unsigned long>(kKernelNodes), address, flags));
 }
 
 constexpr int kModeFlags = MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES | (1 << 13);    // 13: MPOL_F_NUMA_BALANCING
@@ -50,7 +50,7 @@ uint64_t to_ns(const timespec& time) {
 
 uint64_t read_clock(clockid_t clock) {
     timespec time{};
-    clock_gettime(clock, &time);
+    answer(KernelCall::clock_gettime, clock_gettime(clock, &time));
     return to_ns(time);
 }
 
@@ -60,7 +60,8 @@ bool MemoryPolicy::is_default() const { return mode == MPOL_DEFAULT; }
 bool MemoryPolicy::is_bind() const { return mode == MPOL_BIND; }
 
 long move_pages(std::span<void* const> pages, const int* targets, int* statuses) {
-    return answer(syscall(SYS_move_pages, 0, pages.size(), pages.data(), targets, statuses, MPOL_MF_MOVE));
+    return answer(KernelCall::move_pages,
+                  syscall(SYS_move_pages, 0, pages.size(), pages.data(), targets, statuses, MPOL_MF_MOVE));
 }
 
 long try_move_pages() {
@@ -83,14 +84,18 @@ long allowed_nodes(uint64_t& out) {
 }
 
 int perf_event_open(const perf_event_attr& attributes, int tid, int cpu, unsigned long flags) {
-    return static_cast<int>(answer(syscall(SYS_perf_event_open, &attributes, tid, cpu, -1, flags)));
+    const long result = syscall(SYS_perf_event_open, &attributes, tid, cpu, -1, flags);
+    if (result == -1 && errno == ESRCH) return -ESRCH;    // the thread ended meanwhile
+    return static_cast<int>(answer(KernelCall::perf_event_open, result));
 }
 
 int close_all_and_unshare_descriptors() {
-    return static_cast<int>(answer(syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE)));
+    return static_cast<int>(answer(KernelCall::close_range, syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE)));
 }
 
-int memfd(const char* name) { return static_cast<int>(answer(syscall(SYS_memfd_create, name, MFD_CLOEXEC))); }
+int memfd(const char* name) {
+    return static_cast<int>(answer(KernelCall::memfd_create, syscall(SYS_memfd_create, name, MFD_CLOEXEC)));
+}
 
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 bool thread_exists(int tid) { return syscall(SYS_tgkill, process_id(), tid, 0) == 0; }
@@ -99,17 +104,21 @@ int process_id() { return static_cast<int>(syscall(SYS_getpid)); }
 void futex_wait(const uint32_t* word, uint32_t seen, uint64_t timeout_ns) {
     const timespec timeout{static_cast<time_t>(timeout_ns / kNsPerSecond),
                            static_cast<long>(timeout_ns % kNsPerSecond)};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+    const long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+    const bool over = result == 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR;
+    if (!over) answer(KernelCall::futex, result);
 }
 
-void futex_wake(const uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0); }
+void futex_wake(const uint32_t* word) {
+    answer(KernelCall::futex, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0));
+}
 
 TimeNs now() { return TimeNs{read_clock(CLOCK_MONOTONIC)}; }
 uint64_t thread_cpu_ns() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 uint64_t peak_rss_bytes() {
     rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
+    answer(KernelCall::getrusage, getrusage(RUSAGE_SELF, &usage));
     return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 

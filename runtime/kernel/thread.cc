@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "runtime/base/units.h"
+#include "runtime/kernel/answer.h"
 
 namespace pghot {
 namespace {
@@ -56,23 +57,25 @@ int start(ThreadRuns runs, int detach_state, void* (*body)(void*), void* argumen
     pthread_attr_setsigmask_np(&attributes.value, &all);
     pthread_attr_setdetachstate(&attributes.value, detach_state);
     pthread_attr_setstacksize(&attributes.value, stack_bytes(runs, attributes.value));
-    return pthread_create(&thread, &attributes.value, body, argument);
+    const int refused = pthread_create(&thread, &attributes.value, body, argument);
+    if (refused != 0) refused_calls.note(KernelCall::pthread_create, refused);
+    return refused;
 }
 
 }    // namespace
 
 ThreadCpus current_cpu_mask() {
     ThreadCpus mask;
-    mask.known =
-        sched_getaffinity(0, sizeof mask.set, &mask.set) == 0;    // fails above 1024 CPUs: keep what we inherit
+    // Fails above 1024 CPUs: keep what we inherit.
+    mask.known = answer(KernelCall::sched_getaffinity, sched_getaffinity(0, sizeof mask.set, &mask.set)) == 0;
     return mask;
 }
 
 bool set_cpu_mask(const ThreadCpus& mask) {
-    return !mask.known || sched_setaffinity(0, sizeof mask.set, &mask.set) == 0;
+    return !mask.known || answer(KernelCall::sched_setaffinity, sched_setaffinity(0, sizeof mask.set, &mask.set)) == 0;
 }
 
-void set_thread_name(const char* name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+void set_thread_name(const char* name) { answer(KernelCall::prctl, prctl(PR_SET_NAME, name, 0, 0, 0)); }
 
 void note_static_tls() {
     size_t sum = 0;

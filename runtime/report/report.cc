@@ -88,6 +88,18 @@ void write_identities(JsonWriter& json, const CounterValues& values, bool ended)
     json.end_object();
 }
 
+void write_refused_calls(JsonWriter& json, const RefusedCalls& calls, ErrorName error_name) {
+    json.begin_array("refused_calls");
+    calls.for_each([&](KernelCall call, int error, uint64_t count) {
+        json.begin_object();
+        json.text("call", kKernelCallNames[static_cast<size_t>(call)]);
+        json.text("error", error_name(error));
+        json.number("count", count);
+        json.end_object();
+    });
+    json.end_array();
+}
+
 void write_seconds(JsonWriter& json, const Statistics& statistics) {
     const uint64_t rows = statistics.rows.load(std::memory_order_acquire);    // pairs with the sampler's release
     json.begin_array("seconds");
@@ -127,6 +139,7 @@ bool write_report(const ReportInput& input, JsonSink sink) {
     write_nodes(json, input.topology);
     write_counters(json, values);
     write_identities(json, values, threads_have_ended(state));
+    write_refused_calls(json, input.refused_calls, input.error_name);
     write_seconds(json, statistics);
     json.end_object();
     return json.finish();

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/statistics.h"
 #include "runtime/base/topology.h"
 #include "runtime/report/json_writer.h"
@@ -22,6 +23,8 @@ struct ReportedTunable {
 // serves all values.
 using TunableVisitor = FunctionRef<void(FunctionRef<void(const ReportedTunable&)>)>;
 
+using ErrorName = std::string_view (*)(int error);    // "EACCES"
+
 // What a report is made of. References to what the engine owns; nothing is kept.
 struct ReportInput {
     const Statistics& statistics;
@@ -29,11 +32,13 @@ struct ReportInput {
     std::string_view version;    // of the library
     std::string_view mode;       // PGHOT_MODE in effect
     TunableVisitor tunables;
+    const RefusedCalls& refused_calls;
+    ErrorName error_name;
 };
 
 // Writes the JSON report of a process: version, pid, command, mode, state, source and why, tunables, nodes, counters,
-// identities, seconds. The identity over both threads is there only when the engine has stopped or never began. Takes
-// about 6 KiB of stack, allocates nothing, reads no file. False when the sink refused a piece.
+// identities, refused calls, seconds. The identity over both threads is there only when the engine has stopped or never
+// began. Takes about 6 KiB of stack, allocates nothing, reads no file. False when the sink refused a piece.
 bool write_report(const ReportInput& input, JsonSink sink);
 
 // Names as in the report.

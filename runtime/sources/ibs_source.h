@@ -48,6 +48,8 @@ public:
               std::span<const int> own_tids, const PerfEventSettings& event);
 
     Status start(TimeNs now) override;
+    // Why start failed: the event itself, not the list of threads.
+    bool event_was_refused() const { return last_error_ != 0; }
     unsigned drain(TimeNs now, FunctionRef<void(const Sample&)> use) override;
     void refresh(TimeNs now) override;
     void stop() override;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "runtime/report/identities.h"
 #include "runtime/report/report.h"
@@ -113,13 +116,15 @@ Topology three_nodes() {
 }
 
 // A report of `statistics` on that machine with one setting.
-std::string report_of(const Statistics& statistics) {
+std::string report_of(const Statistics& statistics, const RefusedCalls& calls = RefusedCalls()) {
     std::string text;
     const Topology topology = three_nodes();
     const auto tunables = [](FunctionRef<void(const ReportedTunable&)> visit) {
         visit({"PGHOT_FREQ_WINDOW", "3000", "ms", true});
     };
-    const ReportInput input{statistics, topology, "1.2.3", "on", tunables};
+    const ReportInput input{statistics, topology, "1.2.3", "on", tunables, calls, [](int error) {
+                                return std::string_view(error == EPERM ? "EPERM" : "E?");
+                            }};
     EXPECT_TRUE(write_report(input, [&](std::span<const char> piece) {
         text.append(piece.data(), piece.size());
         return true;
@@ -152,6 +157,53 @@ TEST(Report, GivesEverySettingNodeAndCounter) {
                              "\"total_bytes\": 2147483648", "\"pgpromote_success\": 32768"})
         EXPECT_TRUE(has(text, part)) << part << " in\n" << text;
     for (const CounterInfo& counter : kCounterInfo) EXPECT_TRUE(has(text, "\"" + std::string(counter.name) + "\": "));
+}
+
+TEST(Report, EveryRefusedCallIsNamedWithItsErrorAndHowOften) {
+    const auto statistics = std::make_unique<Statistics>();
+    EXPECT_TRUE(has(report_of(*statistics), "\"refused_calls\": []"));
+    RefusedCalls calls;
+    calls.note(KernelCall::madvise, EPERM);
+    calls.note(KernelCall::madvise, EPERM);
+    EXPECT_TRUE(has(report_of(*statistics, calls),
+                    "\"call\": \"madvise\",\n      \"error\": \"EPERM\",\n      \"count\": 2\n"));
+}
+
+TEST(RefusedCalls, CallsAndErrorsAreCountedApartAndWhatIsTooMuchIsLeftOut) {
+    RefusedCalls calls;
+    for (int error = 1; error <= 1000; ++error) calls.note(KernelCall::clock_gettime, error);
+    calls.note(KernelCall::clock_gettime, 1);
+    int listed = 0;
+    calls.for_each([&](KernelCall call, int error, uint64_t count) {
+        EXPECT_EQ(call, KernelCall::clock_gettime);
+        EXPECT_EQ(error, ++listed);
+        EXPECT_EQ(count, error == 1 ? 2u : 1u);
+    });
+    EXPECT_EQ(listed, 64);
+    calls.clear();
+    calls.for_each([&](KernelCall, int, uint64_t) { FAIL() << "listed after it was cleared"; });
+}
+
+TEST(RefusedCalls, NothingIsLostWhenThreadsNoteTheSameForTheFirstTime) {
+    for (int round = 0; round < 200; ++round) {
+        RefusedCalls calls;
+        std::atomic<int> waiting{2};
+        const auto note_all = [&] {
+            --waiting;
+            while (waiting > 0) {
+            }
+            for (int error = 1; error <= 20; ++error) calls.note(KernelCall::read, error);
+        };
+        std::thread other(note_all);
+        note_all();
+        other.join();
+        int listed = 0;
+        calls.for_each([&](KernelCall, int, uint64_t count) {
+            ++listed;
+            EXPECT_EQ(count, 2u);
+        });
+        EXPECT_EQ(listed, 20);
+    }
 }
 
 TEST(Report, ABrokenIdentityIsSaid) {
