@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "preload/next_functions.h"
 #include "preload/program_runtime.h"
 #include "preload/visibility.h"
 
@@ -24,11 +25,11 @@ using pghot::throw_bad_alloc;
 
 // [new.delete.single]: call the handler and try again until there is none; the handler may throw through us.
 template <typename Allocate>
-[[gnu::cold]] [[gnu::noinline]] void* allocate_or_throw(Allocate allocate) {
+[[gnu::cold]] [[gnu::noinline]] void* allocate_or_throw(const void* caller, Allocate allocate) {
     for (;;) {
-        const std::new_handler handler = program_new_handler();
+        const std::new_handler handler = program_new_handler(caller);
         if (handler == nullptr) {
-            throw_bad_alloc();
+            throw_bad_alloc(caller);
             return nullptr;    // no C++ library in this process
         }
         handler();
@@ -47,18 +48,20 @@ PGHOT_VISIBLE void* operator new(size_t bytes) {
     void* block = malloc(bytes);
     if (block != nullptr) [[likely]]
         return block;
-    return allocate_or_throw([bytes] { return malloc(bytes); });
+    return allocate_or_throw(__builtin_return_address(0), [bytes] { return malloc(bytes); });
 }
 
 PGHOT_VISIBLE void* operator new(size_t bytes, std::align_val_t alignment) {
     void* block = aligned_alloc(static_cast<size_t>(alignment), bytes);
     if (block != nullptr) [[likely]]
         return block;
-    return allocate_or_throw([=] { return aligned_alloc(static_cast<size_t>(alignment), bytes); });
+    return allocate_or_throw(__builtin_return_address(0),
+                             [=] { return aligned_alloc(static_cast<size_t>(alignment), bytes); });
 }
 
-PGHOT_VISIBLE void* operator new[](size_t bytes) { return ::operator new(bytes); }
-PGHOT_VISIBLE void* operator new[](size_t bytes, std::align_val_t alignment) {
+// Jumps: the plain form sees who called.
+PGHOT_VISIBLE PGHOT_JUMPS void* operator new[](size_t bytes) { return ::operator new(bytes); }
+PGHOT_VISIBLE PGHOT_JUMPS void* operator new[](size_t bytes, std::align_val_t alignment) {
     return ::operator new(bytes, alignment);
 }
 
@@ -68,7 +71,7 @@ PGHOT_VISIBLE void* operator new[](size_t bytes, std::align_val_t alignment) {
 PGHOT_VISIBLE void* operator new(size_t bytes, const std::nothrow_t& tag) noexcept {
     if (visible_plain_new() == &own_plain_new) [[likely]] {
         void* block = malloc(bytes);
-        if (block != nullptr || program_new_handler() == nullptr) [[likely]]
+        if (block != nullptr || program_new_handler(__builtin_return_address(0)) == nullptr) [[likely]]
             return block;
     }
     return pghot::call_program_nothrow_new(bytes, tag);
@@ -76,7 +79,7 @@ PGHOT_VISIBLE void* operator new(size_t bytes, const std::nothrow_t& tag) noexce
 PGHOT_VISIBLE void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t& tag) noexcept {
     if (visible_aligned_new() == &own_aligned_new) [[likely]] {
         void* block = aligned_alloc(static_cast<size_t>(alignment), bytes);
-        if (block != nullptr || program_new_handler() == nullptr) [[likely]]
+        if (block != nullptr || program_new_handler(__builtin_return_address(0)) == nullptr) [[likely]]
             return block;
     }
     return pghot::call_program_nothrow_new(bytes, alignment, tag);

@@ -2,6 +2,7 @@
 #include "preload/program_runtime.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <initializer_list>
 
@@ -31,9 +32,20 @@ void* find_in_program(const char* symbol) {
     return nullptr;
 }
 
+// In the library that `caller` lies in, or in those that it needs.
+void* find_at_caller(const char* symbol, const void* caller) {
+    Dl_info unused;
+    link_map* library = nullptr;
+    if (dladdr1(caller, &unused, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) == 0) return nullptr;
+    const DlsymFunction look_up = next_dlsym();
+    return library == nullptr || look_up == nullptr ? nullptr : look_up(library, symbol);
+}
+
 template <typename Function>
-Function* bound_or_found(Function* bound, const char* symbol) {
-    return bound != nullptr ? bound : reinterpret_cast<Function*>(find_in_program(symbol));
+Function* bound_or_found(Function* bound, const char* symbol, const void* caller) {
+    if (bound != nullptr) return bound;
+    if (void* found = find_at_caller(symbol, caller)) return reinterpret_cast<Function*>(found);
+    return reinterpret_cast<Function*>(find_in_program(symbol));
 }
 
 using NothrowNew = void*(size_t, const std::nothrow_t&);
@@ -41,13 +53,13 @@ using AlignedNothrowNew = void*(size_t, std::align_val_t, const std::nothrow_t&)
 
 }    // namespace
 
-std::new_handler program_new_handler() {
-    auto* get = bound_or_found(&weak_get_new_handler, "_ZSt15get_new_handlerv");
+std::new_handler program_new_handler(const void* caller) {
+    auto* get = bound_or_found(&weak_get_new_handler, "_ZSt15get_new_handlerv", caller);
     return get == nullptr ? nullptr : get();
 }
 
-void throw_bad_alloc() {
-    auto* raise = bound_or_found(&weak_throw_bad_alloc, "_ZSt17__throw_bad_allocv");
+void throw_bad_alloc(const void* caller) {
+    auto* raise = bound_or_found(&weak_throw_bad_alloc, "_ZSt17__throw_bad_allocv", caller);
     if (raise != nullptr) raise();
 }
 

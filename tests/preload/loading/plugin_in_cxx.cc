@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A C++ plug-in for programs without a C++ library: it brings its own, and what a failing new throws must be that
-// one's. Its thread-local and static objects allocate and free on the way out.
+// A C++ plug-in for programs without a C++ library: it brings its own, as a library or linked into itself, and what a
+// failing new throws must be that one's. Its thread-local and static objects allocate and free on the way out.
 #include <cstdint>
 #include <map>
 #include <new>
