@@ -2,34 +2,18 @@
 // What jemalloc's start would ask its surroundings for, under its start lock. A second preload library may wrap these
 // functions, look the real one up and allocate: a deadlock. So they are answered here from system calls alone.
 
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
-#include <initializer_list>
 #include <string_view>
 
 #include "allocator/jemalloc_api.h"
 #include "allocator/overcommit.h"
 #include "allocator/placement.h"
 #include "allocator/processors.h"
-#include "runtime/kernel/answer.h"
-
-namespace {
-
-// Mappings that are kept for later count against both limits, used or not.
-bool mappings_are_limited() {
-    for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
-        rlimit limit{};
-        const long refused = pghot::answer(pghot::KernelCall::getrlimit, getrlimit(resource, &limit));
-        if (refused == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
-    }
-    return false;
-}
-
-}    // namespace
+#include "runtime/kernel/syscalls.h"
 
 extern "C" {
 
@@ -49,7 +33,7 @@ char* jemalloc_getenv(const char*) {
     pghot::jemalloc::je_oversize_threshold = SIZE_MAX;
     static char unlimited[] = "";
     static char limited[] = "retain:false";
-    return mappings_are_limited() ? limited : unlimited;
+    return pghot::sys::mapping_limit_bytes() != UINT64_MAX ? limited : unlimited;
 }
 
 ssize_t jemalloc_readlink(const char*, char*, size_t) {

@@ -41,7 +41,10 @@ namespace {
 
 constexpr uint64_t kStopDeadlineNs = 2 * kNsPerSecond;
 constexpr uint64_t kChildQuietNs = kNsPerSecond;    // most children exec at once; they need no engine
-constexpr uint32_t kPollsPerSizeCheck = 16;         // a poll comes every 64 KiB of allocation, a check costs 0.3 us
+// Tiering takes about 20 MiB of mappings (stacks, rings) and the heat table; a limit is meant for the program.
+constexpr uint64_t kLeastMappingLimit = 256 * kMiB;
+constexpr uint64_t kHeatShareOfLimit = 32;
+constexpr uint32_t kPollsPerSizeCheck = 16;    // a poll comes every 64 KiB of allocation, a check costs 0.3 us
 
 // Why there is no engine.
 struct IdleCause {
@@ -54,6 +57,10 @@ constexpr IdleCause kNoPolicies{EngineState::kFailed, "get_mempolicy is refused 
 constexpr IdleCause kOneNode{EngineState::kNoLowerTier, "this process may use one memory node only"};
 constexpr IdleCause kStarting{EngineState::kNotStarted, "the process ended while tiering started"};
 constexpr IdleCause kNotStartable{EngineState::kFailed, "tiering could not start: no memory or no thread was left"};
+constexpr IdleCause kLowLimit{EngineState::kFailed,
+                              "tiering is not started under RLIMIT_AS or RLIMIT_DATA below 256 MiB"};
+
+bool is_a_problem(const IdleCause& cause) { return &cause == &kNotStartable || &cause == &kLowLimit; }
 
 // What start-up knows. Written by the loading thread before `armed` is set and by a forked child's only thread; the
 // atomics by whoever wins the start.
@@ -175,6 +182,10 @@ void arm() {
     uint64_t allowed = 0;
     if (sys::allowed_nodes(allowed) != 0) return stay_idle(kNoPolicies);
     if (std::popcount(allowed) < 2) return stay_idle(kOneNode);
+    const uint64_t limit = sys::mapping_limit_bytes();
+    if (limit < kLeastMappingLimit) return stay_idle(kLowLimit);
+    uint64_t& heat_bytes = process.settings.tunables.heat_mem_bytes;
+    heat_bytes = std::min(heat_bytes, limit / kHeatShareOfLimit);
     process.peak_rss_at_load = sys::peak_rss_bytes();
     process.settings.cpus = engine_cpus(process.settings.tunables);
     start_signal.poll = poll;
@@ -303,7 +314,7 @@ __attribute__((constructor)) void load() {
 
 bool has_anything_to_end(const EngineShared* engine) {
     return engine != nullptr || start_signal.armed.load(std::memory_order_relaxed) ||
-           process.idle.load(std::memory_order_relaxed) == &kNotStartable || process.report_on_stderr ||
+           is_a_problem(*process.idle.load(std::memory_order_relaxed)) || process.report_on_stderr ||
            !process.settings.report_file.empty();
 }
 
@@ -315,7 +326,7 @@ __attribute__((destructor)) void unload() {
     start_signal.armed.store(false, std::memory_order_relaxed);
     if (engine != nullptr) return end_engine(*engine);
     const IdleCause* cause = process.idle.load(std::memory_order_relaxed);
-    if (cause == &kNotStartable && process.settings.tunables.set_by_user != 0) say(cause->reason);
+    if (is_a_problem(*cause) && process.settings.tunables.set_by_user != 0) say(cause->reason);
     report_idle();
 }
 

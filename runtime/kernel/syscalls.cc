@@ -10,8 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <initializer_list>
 
 #include "runtime/kernel/answer.h"
 
@@ -120,6 +122,16 @@ uint64_t peak_rss_bytes() {
     rusage usage{};
     answer(KernelCall::getrusage, getrusage(RUSAGE_SELF, &usage));
     return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+uint64_t mapping_limit_bytes() {
+    uint64_t lowest = UINT64_MAX;
+    for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+        rlimit limit{};
+        const long refused = answer(KernelCall::getrlimit, getrlimit(resource, &limit));
+        if (refused == 0 && limit.rlim_cur != RLIM_INFINITY) lowest = std::min<uint64_t>(lowest, limit.rlim_cur);
+    }
+    return lowest;
 }
 
 }    // namespace pghot::sys
