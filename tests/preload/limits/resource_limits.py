@@ -44,6 +44,15 @@ def start_ups_in_little_address_space():
                  preexec_fn=limited((getattr(resource, name), mib * MIB)))
 
 
+def memory_that_runs_out_anywhere():
+    """In the middle of a realloc, of a thread's first allocation, of a child: a refusal that the program sees (1)."""
+    ends = {}
+    for mib in range(24, 64, 2):
+        status, _, _ = run([WORK, "16", "1"], LIBRARY, preexec_fn=limited((resource.RLIMIT_AS, mib * MIB)))
+        ends[mib] = status
+    check("memory that runs out is refused, never a crash", set(ends.values()) <= {1, 7} and ends[62] == 7, ends)
+
+
 def work_under_one_limit():
     cases = {
         "no locked memory": [(resource.RLIMIT_MEMLOCK, 0)],
@@ -95,6 +104,7 @@ def no_thread_for_anybody():
 
 
 start_ups_in_little_address_space()
+memory_that_runs_out_anywhere()
 work_under_one_limit()
 limits_that_a_program_sets_itself()
 a_report_where_no_file_may_grow()

@@ -19,8 +19,8 @@ LIMITS = {
     "no locked memory": (resource.RLIMIT_MEMLOCK, 0),
     "stacks of 128 KiB": (resource.RLIMIT_STACK, 128 << 10),
     "an address space of 512 MiB": (resource.RLIMIT_AS, 512 * MIB),
-    "an address space of 48 MiB": (resource.RLIMIT_AS, 48 * MIB),
-    "data of 48 MiB": (resource.RLIMIT_DATA, 48 * MIB),
+    "an address space of 64 MiB": (resource.RLIMIT_AS, 64 * MIB),
+    "data of 64 MiB": (resource.RLIMIT_DATA, 64 * MIB),
 }
 checks = Checks()
 
