@@ -38,9 +38,15 @@ struct Piece {
     size_t bytes;
 };
 
+// More than any address has room for, less than what Linux 6.17 refuses before it looks at the mapping.
+constexpr size_t kImpossibleBytes = (size_t{1} << 47) - kPageBytes;
+
+// Asked by a growth that cannot be: EFAULT when `bytes` are no single mapping, ENOMEM or EAGAIN otherwise. (Growth by
+// nothing is a success without a look, and before Linux 6.17 several mappings do not move at once.)
 // libc's function by name: MPI's registration caches watch it, and must hear that the addresses have other pages now.
 bool is_one_mapping(char* at, size_t bytes) {
-    if (mremap(at, bytes, bytes, 0) == at) return true;    // does nothing else
+    if (mremap(at, bytes, kImpossibleBytes, 0) != MAP_FAILED) return false;
+    if (errno == ENOMEM || errno == EAGAIN) return true;
     if (errno != EFAULT) answer(KernelCall::mremap, -1);
     return false;
 }

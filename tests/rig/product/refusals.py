@@ -75,7 +75,11 @@ TABLE = [
     # The program's thread while it runs. What malloc answers then is the C standard's: no memory.
     Row(PROGRAM, "madvise", "ENOMEM EINVAL EPERM EAGAIN"),
     Row(PROGRAM, "mmap", "ENOMEM EAGAIN EPERM", names=("mmap",)),
-    Row(PROGRAM, "mremap", "ENOMEM EFAULT EINVAL EAGAIN ENOSYS EPERM", silent="EFAULT"),    # EFAULT: several mappings
+    # Asked of a block: ENOMEM or EAGAIN is the answer "one mapping", EFAULT "several", and those many are copied.
+    Row(PROGRAM, "mremap", "ENOMEM EAGAIN EFAULT", silent="ENOMEM EAGAIN EFAULT", when=("first", "nth")),
+    Row(PROGRAM, "mremap", "EFAULT", silent="EFAULT", when=("every",)),
+    Row(PROGRAM, "mremap", "ENOMEM EAGAIN", when=("every",)),
+    Row(PROGRAM, "mremap", "EINVAL ENOSYS EPERM"),
     Row(STARTER, "mbind", "ENOMEM EPERM ENOSYS EINVAL EFAULT EIO", likely="EPERM", settings={"PGHOT_PLACEMENT": "slow"}),
 ]
 
