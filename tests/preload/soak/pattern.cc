@@ -18,6 +18,37 @@ namespace {
 constexpr size_t kNone = SIZE_MAX;
 constinit std::atomic<uint64_t> next_id{1};
 
+constexpr uint64_t kStep = 0x9e3779b97f4a7c15;    // from one word of a pattern to the next
+
+// Two words at once: on the emulated machine each access costs, and accesses are most of what a soak does.
+using Pair = uint64_t __attribute__((vector_size(16)));
+constexpr size_t kPairBytes = sizeof(Pair);
+
+Pair load_pair(const char* at) {
+    Pair pair;
+    std::memcpy(&pair, at, sizeof pair);
+    return pair;
+}
+
+// Writes whole pairs of words from `at` on, below `end`, the first word being `word`. Where it ended. These loops are
+// functions of their own so that what they count with stays in registers.
+[[gnu::noinline]] char* fill_pairs(char* at, const char* end, uint64_t word) {
+    const Pair step = {2 * kStep, 2 * kStep};
+    for (Pair pair = {word, word + kStep}; at + kPairBytes <= end; at += kPairBytes, pair += step)
+        std::memcpy(at, &pair, sizeof pair);
+    return at;
+}
+
+// Compares whole pairs likewise. Where they ended, or the first that is wrong.
+[[gnu::noinline]] const char* right_pairs(const char* at, const char* end, uint64_t word) {
+    const Pair step = {2 * kStep, 2 * kStep};
+    for (Pair pair = {word, word + kStep}; at + kPairBytes <= end; at += kPairBytes, pair += step) {
+        const Pair wrong = load_pair(at) ^ pair;
+        if ((wrong[0] | wrong[1]) != 0) break;
+    }
+    return at;
+}
+
 uint64_t load(const char* at) {
     uint64_t word;
     std::memcpy(&word, at, sizeof word);
@@ -50,6 +81,8 @@ size_t wrong_until(size_t offset, size_t end, IsWrong is_wrong) {
     _exit(3);
 }
 
+uint64_t Pattern::word_at(size_t offset) const { return base_ + offset / 8 * kStep; }
+
 uint64_t Pattern::word_of(uint64_t id, uint64_t version) { return mix(id * 0x100000001b3 + version); }
 
 Pattern::Pattern() : id_(next_id.fetch_add(1, std::memory_order_relaxed)), base_(word_of(id_, 0)) {}
@@ -58,8 +91,7 @@ void Pattern::fill(char* at, Range range) const {
     if (range.empty()) return;
     size_t offset = range.from;
     for (; offset % 8 != 0 && offset < range.to; ++offset) at[offset] = byte_at(offset);
-    uint64_t word = word_at(offset);
-    for (; offset + 8 <= range.to; offset += 8, word += 0x9e3779b97f4a7c15) std::memcpy(at + offset, &word, 8);
+    offset = static_cast<size_t>(fill_pairs(at + offset, at + range.to, word_at(offset)) - at);
     for (; offset < range.to; ++offset) at[offset] = byte_at(offset);
     count(tally.bytes_written, range.bytes());
 }
@@ -68,9 +100,7 @@ size_t Pattern::first_wrong(const char* at, Range range) const {
     size_t offset = range.from;
     for (; offset % 8 != 0 && offset < range.to; ++offset)
         if (at[offset] != byte_at(offset)) return offset;
-    uint64_t word = word_at(offset);
-    for (; offset + 8 <= range.to; offset += 8, word += 0x9e3779b97f4a7c15)
-        if (load(at + offset) != word) break;    // the bytes below say which
+    offset = static_cast<size_t>(right_pairs(at + offset, at + range.to, word_at(offset)) - at);
     for (; offset < range.to; ++offset)
         if (at[offset] != byte_at(offset)) return offset;
     return kNone;
@@ -107,7 +137,8 @@ void Pattern::corrupt(const char* what, const char* at, Range range, size_t offs
 
 void check_zeros(const char* what, const char* at, Range range) {
     size_t offset = range.from;
-    while (offset + 8 <= range.to && load(at + offset) == 0) offset += 8;
+    for (; offset + kPairBytes <= range.to; offset += kPairBytes)
+        if (const Pair pair = load_pair(at + offset); (pair[0] | pair[1]) != 0) break;
     while (offset < range.to && at[offset] == 0) ++offset;
     if (offset < range.to)
         end_corrupt(what, at, range, offset, wrong_until(offset, range.to, [&](size_t i) { return at[i] != 0; }));

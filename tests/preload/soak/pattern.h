@@ -35,7 +35,7 @@ public:
 
 private:
     static uint64_t word_of(uint64_t id, uint64_t version);
-    uint64_t word_at(size_t offset) const { return base_ + offset / 8 * 0x9e3779b97f4a7c15; }
+    uint64_t word_at(size_t offset) const;
     char byte_at(size_t offset) const { return static_cast<char>(word_at(offset) >> offset % 8 * 8); }
     size_t first_wrong(const char* at, Range range) const;
     [[noreturn]] void corrupt(const char* what, const char* at, Range range, size_t offset) const;

@@ -21,7 +21,7 @@ constexpr size_t kMostBytes = 32 << 20;
 constexpr size_t kMiddleBytes = 1 << 20;
 constexpr size_t kSmallBytes = 16 << 10;
 constexpr size_t kTallChainBytes = 64 << 20;
-constexpr size_t kLowChainBytes = 4 << 20;
+constexpr size_t kLowChainBytes = 12 << 20;
 constexpr size_t kBytesCheckedInChild = 2 << 20;    // whole blocks; of the others a word of each page
 constexpr size_t kMostMappings = 4;
 
