@@ -27,7 +27,6 @@ class Row:
     counter: dict = dataclasses.field(default_factory=dict)    # answer -> counter that must have counted instead
     settings: dict = dataclasses.field(default_factory=dict)
     limit: str = ""                    # of prlimit, for the program
-    optional: bool = False             # not made on every machine
     when: tuple = ("first", "nth", "every")
 
     def all_answers(self):

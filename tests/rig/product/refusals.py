@@ -17,6 +17,8 @@ from refused_runs import Row, Stage, cases_of, describe, faults_of    # noqa: E4
 
 SAMPLER, MOVER, STARTER, PROGRAM = "pghot-sampler", "pghot-mover", "refused_program", "armed"
 
+MOST_TRIES = 4
+
 # Made by the C library for a thread of ours, or unable to fail. set_robust_list, rseq: the thread works without.
 NOT_OURS = {"exit", "getpid", "gettid", "rseq", "rt_sigprocmask", "set_robust_list"}
 
@@ -30,7 +32,7 @@ FATES = {"statuses:EBUSY": "pgpromote_fail_busy", "statuses:ENOMEM": "pgpromote_
 TABLE = [
     # Start, on the program's thread.
     Row(STARTER, "get_mempolicy", "EPERM ENOSYS EFAULT EINVAL"),
-    Row(STARTER, "sched_getaffinity", "EPERM EINVAL ENOSYS"),
+    Row(STARTER, "sched_getaffinity", "EPERM EINVAL ENOSYS", when=("2", "every")),    # the first is jemalloc's
     Row(STARTER, "getrusage", "EPERM EINVAL"),
     Row(STARTER, "uname", "EPERM EFAULT"),
     Row(STARTER, "clone3", "EAGAIN ENOMEM EPERM", names=("pthread_create",)),
@@ -96,12 +98,16 @@ def main():
     parser.add_argument("calls", nargs="*")
     options = parser.parse_args()
     checks = Checks()
-    stage = Stage(LIBRARY, BUILD / "tests" / "preload" / "refusals", ["hot", "300"],
+    stage = Stage(LIBRARY, BUILD / "tests" / "preload" / "refusals", ["hot", "500"],
                   {"PGHOT_START_MIN": 0, "PGHOT_FREQ_THRESHOLD": 1, "PGHOT_IBS_PERIOD": 2048, "PGHOT_IBS_L3MISSONLY": 0})
-    usual = stage.run(list_calls=True)
+    for _ in range(MOST_TRIES):
+        usual = stage.run(list_calls=True)
+        if usual.report["counters"]["pgpromote_success"] > 0:
+            break
     expected = usual.output
     checks.that("undisturbed, the program is right and pages come home", usual.status == 0 and expected.startswith("right ")
                 and usual.report["counters"]["pgpromote_success"] > 0, f"{usual.status} {expected!r} {describe(usual)}")
+    checks.that("undisturbed, nothing is refused", not usual.report["refused_calls"])
     missing = calls_without_row(usual.calls)
     checks.that("every call of the runtime's threads is in the table", not missing, ", ".join(missing))
     begin = time.monotonic()
@@ -111,10 +117,13 @@ def main():
     def judge(case):
         row, answer, when = case
         rule = f"{row.thread}/{row.call}:{when}={answer}"
-        run = stage.run([rule], **row.settings)
+        # On a busy host little happens in a short time, and how often a call is made varies.
+        for _ in range(MOST_TRIES):
+            run = stage.run([rule], **row.settings)
+            if sum(run.refused) > 0 or when.isdigit():
+                break
         faults = faults_of(run, expected, row, answer)
-        # How often a call is made varies a little.
-        if sum(run.refused) == 0 and not when.isdigit() and not row.optional:
+        if sum(run.refused) == 0 and not when.isdigit():
             faults.append("the call was never made")
         checks.that(f"{rule} ({sum(run.refused)} times)", not faults, f"{'; '.join(faults)} {describe(run)}")
 
