@@ -113,7 +113,7 @@ void run_threads(const Options& options) {
 void print(const Options& options, const std::vector<std::string>& before, const std::vector<std::string>& after) {
     std::printf("{\"seed\":%lu,\"seconds\":%lu,\"threads\":%lu,\"bytes\":%lu", options.seed, options.seconds,
                 options.threads, options.bytes);
-#define SOAK_X(name) std::printf(",\"" #name "\":%lu", tally.name.load());
+#define SOAK_X(name, meaning) std::printf(",\"" #name "\":%lu", tally.name.load());
     SOAK_TALLIES(SOAK_X)
 #undef SOAK_X
     std::printf(",\"descriptors_before\":%s,\"descriptors_after\":%s,\"threads_left\":%s}\n", json(before).c_str(),
