@@ -14,6 +14,7 @@ set(PGHOT_JEMALLOC_RENAMED
     readlink=jemalloc_readlink
     sysconf=jemalloc_sysconf
     secure_getenv=jemalloc_getenv
+    sched_getaffinity=jemalloc_sched_getaffinity
     syscall=jemalloc_system_call
     # Back ends of the heap profiler, which is off for good; they would need libm and libgcc_s.
     exp=jemalloc_exp
@@ -30,11 +31,10 @@ set(PGHOT_JEMALLOC_RENAMED
 
 set(PGHOT_JEMALLOC_WRAPPED
     je_large_malloc je_large_palloc je_large_ralloc je_large_dalloc je_arena_extent_alloc_large
-    je_tcache_alloc_small_hard je_arena_choose_hard je_tsd_tcache_enabled_data_init je_te_event_trigger)
+    je_eset_init je_tcache_alloc_small_hard je_arena_choose_hard je_tsd_tcache_enabled_data_init je_te_event_trigger)
 
 # jemalloc's own functions under names that a program's replacement of malloc cannot take over.
 set(PGHOT_JEMALLOC_ALIASES malloc free calloc posix_memalign malloc_usable_size)
 
 # Large members that a start does not run: behind all others, so that starting touches fewer pages of code.
-set(PGHOT_JEMALLOC_LAST ctl stats prof prof_data prof_log prof_recent prof_stats prof_sys hpa hpa_hooks hpdata psset
-    background_thread inspect extent_dss)
+set(PGHOT_JEMALLOC_LAST hpa hpa_hooks hpdata psset inspect prof_data prof_log prof_recent prof_stats prof_sys ctl)

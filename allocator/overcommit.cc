@@ -37,7 +37,8 @@ bool file_says_overcommit() {
     return mode == '0' || mode == '1';
 }
 
-// Not zero at first, so that it lies among data which loading has touched already: a page less for a short-lived process.
+// Not zero at first, so that it lies among data which loading has touched already: a page less for a short-lived
+// process.
 enum class Answer : unsigned char { kNotAsked = 1, kYes, kNo };
 constinit std::atomic<Answer> answer{Answer::kNotAsked};
 

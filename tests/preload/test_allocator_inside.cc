@@ -9,6 +9,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -104,6 +105,21 @@ TEST(HeapLookup, PurgingMovesTheGenerationOn) {
     const uint32_t freed = extent_of(middle).generation;
     malloc_trim(0);
     EXPECT_NE(extent_of(middle).generation, freed);
+}
+
+// In fresh memory, ours does what jemalloc's does.
+TEST(ExtentSets, OfTheLibraryAreThoseOfJemalloc) {
+    constexpr uint32_t kStateOfRetainedExtents = 3;
+    std::array<char, jemalloc::kExtentSetBytes + 64> ours{}, real{};
+    jemalloc::je_eset_init(reinterpret_cast<jemalloc::ExtentSet*>(ours.data()), kStateOfRetainedExtents);
+    jemalloc::__real_je_eset_init(reinterpret_cast<jemalloc::ExtentSet*>(real.data()), kStateOfRetainedExtents);
+    EXPECT_EQ(ours, real);
+    EXPECT_NE(ours, decltype(ours){});
+
+    real.fill('x');    // it writes everything up to the end that we know, and nothing behind it
+    jemalloc::__real_je_eset_init(reinterpret_cast<jemalloc::ExtentSet*>(real.data()), kStateOfRetainedExtents);
+    EXPECT_NE(real[jemalloc::kExtentSetStateAt], 'x');
+    EXPECT_EQ(real[jemalloc::kExtentSetBytes], 'x');
 }
 
 TEST(StartSignal, CountsTheBytesThatTheHeapMaps) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large temporaries take their pages again without faults, and what a program frees for good goes back at once.
+#include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +59,39 @@ static void temporaries_take_their_pages_again(void) {
     for (int i = 0; i < BUFFERS; ++i) free(buffers[i]);
 }
 
+// A thread allocates, another one frees; at most SLOTS blocks of 144 KiB on average live at a time.
+enum { SLOTS = 1024, HANDED = 100000 };
+static char* slots[SLOTS];
+static size_t put, taken;
+
+static void* free_what_comes(void* unused) {
+    for (size_t i = 0; i < HANDED; ++i) {
+        while (__atomic_load_n(&put, __ATOMIC_ACQUIRE) == i) sched_yield();
+        free(slots[i % SLOTS]);
+        __atomic_store_n(&taken, i + 1, __ATOMIC_RELEASE);
+    }
+    return unused;
+}
+
+static void blocks_that_another_thread_frees_are_taken_again(void) {
+    pthread_t consumer;
+    CHECK(pthread_create(&consumer, NULL, free_what_comes, NULL) == 0);
+    uint64_t random = 3;
+    for (size_t i = 0; i < HANDED; ++i) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const size_t bytes = 32768 + (random >> 33) % (224 * 1024);
+        while (i - __atomic_load_n(&taken, __ATOMIC_ACQUIRE) >= SLOTS) sched_yield();
+        char* block = malloc(bytes);
+        block[0] = block[bytes - 1] = 1;
+        slots[i % SLOTS] = block;
+        __atomic_store_n(&put, i + 1, __ATOMIC_RELEASE);
+    }
+    pthread_join(consumer, NULL);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    CHECK(usage.ru_maxrss / 1024 < 300);
+}
+
 static void what_is_freed_goes_back(void) {
     enum { BLOCKS = 24 };
     static char* blocks[BLOCKS];
@@ -68,6 +103,7 @@ static void what_is_freed_goes_back(void) {
 
 int main(void) {
     CHECK(pghot_placement_of);    // the library is loaded
+    blocks_that_another_thread_frees_are_taken_again();    // first, as peaks only grow
     temporaries_take_their_pages_again();
     CHECK(resident_mib() < 64 + 24);
     what_is_freed_goes_back();

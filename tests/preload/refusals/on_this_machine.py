@@ -24,7 +24,6 @@ TABLE = [
     Row(LOADING, "mbind", "EINVAL", settings=WHOLE_HEAP, when=("every",)),
     Row(LOADING, "clone3", "EAGAIN ENOMEM EPERM", names=("pthread_create",), settings=SLOW),
     Row(LOADING, "close_range", "EPERM ENOSYS EMFILE ENOMEM", settings=SLOW),
-    Row(LOADING, "madvise", "ENOMEM EINVAL EPERM EAGAIN"),
     Row(RUNNING, "mbind", "EPERM ENOSYS ENOMEM EFAULT EIO", settings=PLACED),
     Row(RUNNING, "mbind", "EINVAL", settings=PLACED, when=("every",)),
     # An older kernel's way is tried.
