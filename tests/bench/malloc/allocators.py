@@ -12,6 +12,7 @@ NOISE = "jemalloc again"     # the base against itself: what a ratio can be by c
 PRODUCT = "libpghot"
 NONE = "glibc"               # nothing preloaded
 SIZE_RULES = "size rules"    # the product with large blocks placed; node 0 exists everywhere
+ACTIVE = "runtime active"    # the product with its runtime from the start, where there are two tiers
 MODE_OFF = "mode off"        # the product as an allocator alone
 
 
@@ -61,6 +62,7 @@ def all_variants(product_library):
             _distributed(BASE, "libjemalloc.so.2", "libjemalloc2"),
             _distributed(NOISE, "libjemalloc.so.2", "libjemalloc2"),
             Variant(SIZE_RULES, library, {"PGHOT_PLACEMENT": "size>=64K:node:0"}, missing),
+            Variant(ACTIVE, library, {"PGHOT_START_MIN": "0"}, missing),
             Variant(MODE_OFF, library, {"PGHOT_MODE": "off"}, missing),
             Variant(NONE),
             _distributed("tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),

@@ -4,7 +4,7 @@ import pathlib
 import unittest
 
 import verdicts
-from allocators import BASE, MODE_OFF, NOISE, NONE, PRODUCT, SIZE_RULES, all_variants
+from allocators import ACTIVE, BASE, MODE_OFF, NOISE, NONE, PRODUCT, SIZE_RULES, all_variants
 from jobs import Figures, StartUp
 from programs import all_programs
 
@@ -89,8 +89,8 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdict_of("placed large", [small, large]), "met")
 
     def test_an_idle_runtime_is_judged_against_the_allocator_alone(self):
-        busy = row("p", {BASE: [1.0], NOISE: [1.0], PRODUCT: [1.0], MODE_OFF: [0.9]}, is_program=True)
-        self.assertEqual(verdict_of("programs against PGHOT_MODE=off", [busy]), "missed")
+        busy = row("p", {BASE: [1.0], NOISE: [1.0], PRODUCT: [1.0], ACTIVE: [1.0], MODE_OFF: [0.9]}, is_program=True)
+        self.assertEqual(verdict_of("runtime active against PGHOT_MODE=off", [busy]), "missed")
 
     def test_what_was_not_run_is_not_met(self):
         self.assertEqual({target.verdict for target in verdicts.targets([])}, {"not run"})
