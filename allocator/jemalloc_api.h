@@ -91,6 +91,11 @@ void __real_je_large_dalloc(Thread*, Extent*);
 // reallocs that move pages.
 Extent* __real_je_arena_extent_alloc_large(Thread*, Arena*, size_t usable_bytes, size_t alignment, bool zero);
 
+// A large block has changed its size where it is: from `old_usable_bytes` to what the extent says. Wrapped for
+// counting.
+void __real_je_arena_extent_ralloc_large_shrink(Thread*, Arena*, Extent*, size_t old_usable_bytes);
+void __real_je_arena_extent_ralloc_large_expand(Thread*, Arena*, Extent*, size_t old_usable_bytes);
+
 // Refills one bin of a thread cache and takes a block from it; null when the arena gets no memory. Only for programs'
 // own allocations, so no lock is held. Wrapped for a second try.
 void* __real_je_tcache_alloc_small_hard(Thread*, Arena*, ThreadCache*, CacheBin*, unsigned size_class, bool* refilled);

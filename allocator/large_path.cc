@@ -73,10 +73,9 @@ void* reallocate_by_moving_pages(Thread* thread, Arena* arena, void* block, size
 
 constexpr size_t kCacheLineBytes = 64;    // large blocks are aligned to it
 
-bool may_be_moved(const Thread* thread, const void* block, size_t old_bytes, size_t usable_bytes, size_t alignment,
-                  bool zero) {
-    return std::min(old_bytes, usable_bytes) >= kMinMovedBytes && thread != nullptr && !zero &&
-           alignment <= kCacheLineBytes && pages_can_move() && extent_registry.find(address_of(block)).ours;
+bool may_be_moved(const Thread* thread, void* block, size_t alignment, bool zero) {
+    return thread != nullptr && !zero && alignment <= kCacheLineBytes && pages_can_move() &&
+           jemalloc_malloc_usable_size(block) >= kMinMovedBytes && extent_registry.find(address_of(block)).ours;
 }
 
 // Where it is, else by moving its pages. Null: not done, and the block is as it was.
@@ -88,9 +87,10 @@ void* resize_without_copy(Thread* thread, Arena* arena, void* block, size_t usab
     return same != nullptr ? same : reallocate_by_moving_pages(thread, arena, block, usable_bytes);
 }
 
-// What a block that shrinks where it is will leave behind it. False: it cannot.
-bool renew_what_shrinks(const void* block, size_t old_bytes, size_t usable_bytes) {
-    if (old_bytes < kMinMovedBytes || usable_bytes >= old_bytes || !has_moved_pages(block)) return true;
+// What a block with moved pages will leave behind it when it shrinks where it is. False: it cannot.
+bool renew_what_shrinks(void* block, size_t usable_bytes) {
+    const size_t old_bytes = jemalloc_malloc_usable_size(block);
+    if (usable_bytes >= old_bytes) return true;
     const uintptr_t end = page_of(address_of(block)) + usable_bytes + kPageBytes;    // extents have a page more
     return renew_mapping(reinterpret_cast<void*>(end), old_bytes - usable_bytes);
 }
@@ -124,18 +124,28 @@ void* __wrap_je_large_palloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, 
 
 void* __wrap_je_large_ralloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, void* block, size_t usable_bytes,
                              size_t alignment, bool zero, jemalloc::ThreadCache* cache, jemalloc::ReallocHooks* hooks) {
-    const size_t old_bytes = jemalloc::jemalloc_malloc_usable_size(block);
-    if (!renew_what_shrinks(block, old_bytes, usable_bytes)) return block;
     jemalloc::Arena* birth = arena_of_birth(thread, block);
     const auto allocate = [=](jemalloc::Arena* arena) {
         return jemalloc::__real_je_large_ralloc(thread, arena, block, usable_bytes, alignment, zero, cache, hooks);
     };
-    void* result = nullptr;
-    if (may_be_moved(thread, block, old_bytes, usable_bytes, alignment, zero))
-        result = resize_without_copy(thread, birth != nullptr ? birth : chosen, block, usable_bytes, allocate);
-    if (result == nullptr) result = allocate_somewhere(thread, chosen, birth, allocate);
-    if (result == block) count_resized(old_bytes + kPageBytes, usable_bytes + kPageBytes);
-    return result;
+    if (has_moved_pages(block) && !renew_what_shrinks(block, usable_bytes)) return block;
+    if (usable_bytes >= kMinMovedBytes && may_be_moved(thread, block, alignment, zero)) {
+        jemalloc::Arena* arena = birth != nullptr ? birth : chosen;
+        if (void* result = resize_without_copy(thread, arena, block, usable_bytes, allocate)) return result;
+    }
+    return allocate_somewhere(thread, chosen, birth, allocate);
+}
+
+void __wrap_je_arena_extent_ralloc_large_shrink(jemalloc::Thread* thread, jemalloc::Arena* arena,
+                                                jemalloc::Extent* extent, size_t old_usable_bytes) {
+    count_resized(old_usable_bytes + kPageBytes, extent->bytes());
+    jemalloc::__real_je_arena_extent_ralloc_large_shrink(thread, arena, extent, old_usable_bytes);
+}
+
+void __wrap_je_arena_extent_ralloc_large_expand(jemalloc::Thread* thread, jemalloc::Arena* arena,
+                                                jemalloc::Extent* extent, size_t old_usable_bytes) {
+    count_resized(old_usable_bytes + kPageBytes, extent->bytes());
+    jemalloc::__real_je_arena_extent_ralloc_large_expand(thread, arena, extent, old_usable_bytes);
 }
 
 jemalloc::Extent* __wrap_je_arena_extent_alloc_large(jemalloc::Thread* thread, jemalloc::Arena* arena,

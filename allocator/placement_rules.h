@@ -34,7 +34,7 @@ struct SizeRule {
 
 inline constexpr size_t kMaxSizeRules = 15;
 inline constexpr size_t kMaxPlacements = kMaxSizeRules + 1;
-// Smaller blocks live in jemalloc's thread caches (32 KiB and below), where a placement could not be kept.
+// Smaller blocks live in jemalloc's thread caches (56 KiB and below), where a placement could not be kept.
 inline constexpr uint64_t kMinRuleBytes = 64 * 1024;
 
 // The rules of one process. Plain data. placements[0] is the default: everything that no size rule takes.
