@@ -10,11 +10,12 @@ namespace pghot {
 
 // Calls to the kernel (or, where the C library makes several, to it) whose refusal a report names. The names are those
 // of the manual.
-#define PGHOT_KERNEL_CALLS(X)                                                                                        \
-    X(clock_gettime)                                                                                                 \
-    X(close_range) X(fstat) X(ftruncate) X(futex) X(get_mempolicy) X(getcwd) X(getdents64) X(getrlimit) X(getrusage) \
-        X(madvise) X(mbind) X(memfd_create) X(mmap) X(move_pages) X(mremap) X(munmap) X(open) X(perf_event_open)     \
-            X(poll) X(prctl) X(pthread_create) X(read) X(sched_getaffinity) X(sched_setaffinity) X(uname) X(write)
+#define PGHOT_KERNEL_CALLS(X)                                                                                          \
+    X(clock_gettime)                                                                                                   \
+    X(close_range)                                                                                                     \
+    X(fstat) X(ftruncate) X(futex) X(get_mempolicy) X(getcwd) X(getdents64) X(getrlimit) X(getrusage) X(madvise)       \
+        X(mbind) X(memfd_create) X(mmap) X(move_pages) X(mremap) X(munmap) X(open) X(perf_event_open) X(poll) X(prctl) \
+            X(pthread_create) X(read) X(sched_getaffinity) X(sched_setaffinity) X(uname) X(write)
 
 enum class KernelCall : uint8_t {
 #define PGHOT_X(name) name,

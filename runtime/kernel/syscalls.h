@@ -37,7 +37,7 @@ int close_all_and_unshare_descriptors();
 int memfd(const char* name);
 int thread_id();
 bool thread_exists(int tid);    // in this process
-int process_id();    // the kernel's word, right in a vfork child too
+int process_id();               // the kernel's word, right in a vfork child too
 
 // Sleeps while `word` holds `seen`, at most `timeout_ns`; wakes on futex_wake, which wakes all. Spurious wake-ups are
 // possible.
