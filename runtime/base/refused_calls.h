@@ -8,26 +8,17 @@
 
 namespace pghot {
 
-// Calls to the kernel (or, where the C library makes several, to it) whose refusal a report names. The names are those
-// of the manual.
-#define PGHOT_KERNEL_CALLS(X)                                                                                          \
-    X(clock_gettime)                                                                                                   \
-    X(close_range)                                                                                                     \
-    X(fstat) X(ftruncate) X(futex) X(get_mempolicy) X(getcwd) X(getdents64) X(getrlimit) X(getrusage) X(madvise)       \
-        X(mbind) X(memfd_create) X(mmap) X(move_pages) X(mremap) X(munmap) X(open) X(perf_event_open) X(poll) X(prctl) \
-            X(pthread_create) X(read) X(sched_getaffinity) X(sched_setaffinity) X(uname) X(write)
-
 enum class KernelCall : uint8_t {
-#define PGHOT_X(name) name,
-    PGHOT_KERNEL_CALLS(PGHOT_X)
-#undef PGHOT_X
-        kCount
+#define PGHOT_KERNEL_CALL(name) name,
+#include "runtime/base/kernel_calls.def"
+#undef PGHOT_KERNEL_CALL
+    kCount
 };
 
 inline constexpr std::array<const char*, static_cast<size_t>(KernelCall::kCount)> kKernelCallNames{
-#define PGHOT_X(name) #name,
-    PGHOT_KERNEL_CALLS(PGHOT_X)
-#undef PGHOT_X
+#define PGHOT_KERNEL_CALL(name) #name,
+#include "runtime/base/kernel_calls.def"
+#undef PGHOT_KERNEL_CALL
 };
 
 // How often which call failed with which error. Noted by any thread, the program's too, without lock or memory; answers

@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large temporaries take their pages again without faults, and what a program frees for good goes back at once.
-#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
-#include "include/pghot/pghot.h"
+#include "tests/preload/cases.h"
 
 #define MIB ((size_t)1 << 20)
 
-#define CHECK(condition)                                            \
-    do {                                                            \
-        if (!(condition)) {                                         \
-            printf("line %d: %s is false\n", __LINE__, #condition); \
-            exit(1);                                                \
-        }                                                           \
-    } while (0)
-
 static char* touched(size_t bytes) {
     char* block = malloc(bytes);
-    CHECK(block != NULL);
+    REQUIRE(block != NULL);
     for (size_t at = 0; at < bytes; at += 4096) block[at] = 1;
     return block;
 }
@@ -29,7 +18,7 @@ static char* touched(size_t bytes) {
 static size_t resident_mib(void) {
     FILE* statm = fopen("/proc/self/statm", "r");
     size_t pages = 0;
-    CHECK(statm != NULL && fscanf(statm, "%*u %zu", &pages) == 1);
+    REQUIRE(statm != NULL && fscanf(statm, "%*u %zu", &pages) == 1);
     fclose(statm);
     return pages / 256;
 }
@@ -55,8 +44,9 @@ static void temporaries_take_their_pages_again(void) {
         *buffer = touched(bytes);
         if (round >= WARM) pages += bytes / 4096;
     }
-    CHECK(faults() - before < pages / 5);
+    REQUIRE(faults() - before < pages / 5);
     for (int i = 0; i < BUFFERS; ++i) free(buffers[i]);
+    REQUIRE(resident_mib() < 64 + 24);
 }
 
 // A thread allocates, another one frees; at most SLOTS blocks of 144 KiB on average live at a time.
@@ -74,8 +64,7 @@ static void* free_what_comes(void* unused) {
 }
 
 static void blocks_that_another_thread_frees_are_taken_again(void) {
-    pthread_t consumer;
-    CHECK(pthread_create(&consumer, NULL, free_what_comes, NULL) == 0);
+    const pthread_t consumer = start_thread(free_what_comes, NULL);
     uint64_t random = 3;
     for (size_t i = 0; i < HANDED; ++i) {
         random = random * 6364136223846793005u + 1442695040888963407u;
@@ -89,24 +78,23 @@ static void blocks_that_another_thread_frees_are_taken_again(void) {
     pthread_join(consumer, NULL);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    CHECK(usage.ru_maxrss / 1024 < 300);
+    REQUIRE(usage.ru_maxrss / 1024 < 300);
 }
 
 static void what_is_freed_goes_back(void) {
     enum { BLOCKS = 24 };
     static char* blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; ++i) blocks[i] = touched(20 * MIB);
-    CHECK(resident_mib() >= BLOCKS * 20);
+    REQUIRE(resident_mib() >= BLOCKS * 20);
     for (int i = 0; i < BLOCKS; ++i) free(blocks[i]);
-    CHECK(resident_mib() < 64 + 24);
+    REQUIRE(resident_mib() < 64 + 24);
 }
 
-int main(void) {
-    CHECK(pghot_placement_of);    // the library is loaded
-    blocks_that_another_thread_frees_are_taken_again();    // first, as peaks only grow
-    temporaries_take_their_pages_again();
-    CHECK(resident_mib() < 64 + 24);
-    what_is_freed_goes_back();
-    puts("right");
-    return 0;
+int main(int count, char** arguments) {
+    const struct Case cases[] = {
+        {"TemporariesTakeTheirPagesAgain", temporaries_take_their_pages_again},
+        {"BlocksThatAnotherThreadFreesAreTakenAgain", blocks_that_another_thread_frees_are_taken_again},
+        {"WhatIsFreedGoesBack", what_is_freed_goes_back},
+    };
+    return RUN_CASE(count, arguments, cases);
 }

@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Growing a large array neither copies it nor needs its memory twice, and leaves no trail of mappings behind.
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "include/pghot/pghot.h"
+#include "tests/preload/cases.h"
 
 #define MIB ((size_t)1 << 20)
 enum { ARRAYS = 4 };
-
-#define CHECK(condition)                                            \
-    do {                                                            \
-        if (!(condition)) {                                         \
-            printf("line %d: %s is false\n", __LINE__, #condition); \
-            exit(1);                                                \
-        }                                                           \
-    } while (0)
 
 static void write_words(uint64_t* words, size_t begin_bytes, size_t end_bytes, uint64_t seed) {
     for (size_t i = begin_bytes / 8; i < end_bytes / 8; ++i) words[i] = i * 31 + seed;
@@ -53,7 +39,7 @@ static void grow_arrays(uint64_t* arrays[ARRAYS], size_t to, uint64_t seed) {
     for (size_t bytes = MIB; bytes <= to; bytes += MIB)
         for (uint64_t k = 0; k < ARRAYS; ++k) {
             arrays[k] = realloc(arrays[k], bytes);
-            CHECK(arrays[k] != NULL);
+            REQUIRE(arrays[k] != NULL);
             write_words(arrays[k], bytes - MIB, bytes, seed + k);
         }
 }
@@ -62,28 +48,33 @@ static void growing_needs_no_memory_twice(void) {
     uint64_t* arrays[ARRAYS] = {0};
     const size_t before = mappings();
     grow_arrays(arrays, 128 * MIB, 1);
-    CHECK(peak_mib() < ARRAYS * 128 + 32);    // the largest copy alone would add 96
+    REQUIRE(peak_mib() < ARRAYS * 128 + 32);    // the largest copy alone would add 96
     for (uint64_t k = 0; k < ARRAYS; ++k) {
-        CHECK(words_are_right(arrays[k], 128 * MIB, 1 + k));
+        REQUIRE(words_are_right(arrays[k], 128 * MIB, 1 + k));
         arrays[k] = realloc(arrays[k], 5 * MIB);
-        CHECK(words_are_right(arrays[k], 5 * MIB, 1 + k));
+        REQUIRE(words_are_right(arrays[k], 5 * MIB, 1 + k));
         free(arrays[k]);
     }
-    CHECK(mappings() < before + 40);
+    REQUIRE(mappings() < before + 40);
 }
 
 // Each part of a block that is a mapping of its own moves by itself; a block of too many is copied.
-static void blocks_of_many_mappings_keep_their_contents(size_t parts) {
+static void grow_a_block_of(size_t parts) {
     const size_t old = 16 * MIB;
     uint64_t* block = malloc(old);
     write_words(block, 0, old, parts);
     char* page = (char*)(((uintptr_t)block + 4095) & ~(uintptr_t)4095);
     for (size_t i = 0; i < parts; i += 2) madvise(page + i * 65536, 4096, MADV_DONTDUMP);
     block = realloc(block, 3 * old);
-    CHECK(block != NULL && words_are_right(block, old, parts));
+    REQUIRE(block != NULL && words_are_right(block, old, parts));
     write_words(block, old, 3 * old, parts);
-    CHECK(words_are_right(block, 3 * old, parts));
+    REQUIRE(words_are_right(block, 3 * old, parts));
     free(block);
+}
+
+static void blocks_of_many_mappings_keep_their_contents(void) {
+    grow_a_block_of(10);
+    grow_a_block_of(200);
 }
 
 // More of them than may be moved, with one page in use each. vm.max_map_count is 65530.
@@ -93,11 +84,11 @@ static void many_arrays_leave_room_for_other_mappings(void) {
     for (size_t bytes = 4 * MIB; bytes <= 8 * MIB; bytes += 2 * MIB)
         for (size_t k = 0; k < COUNT; ++k) {
             blocks[k] = realloc(blocks[k], bytes);
-            CHECK(blocks[k] != NULL);
+            REQUIRE(blocks[k] != NULL);
             if (bytes == 4 * MIB) write_words(blocks[k], 0, 4096, k);
-            CHECK(words_are_right(blocks[k], 4096, k));
+            REQUIRE(words_are_right(blocks[k], 4096, k));
         }
-    CHECK(mappings() < 20000);
+    REQUIRE(mappings() < 20000);
     for (size_t k = 0; k < COUNT; ++k) free(blocks[k]);
 }
 
@@ -105,7 +96,7 @@ static void* grow_and_check(void* seed) {
     uint64_t* arrays[ARRAYS] = {0};
     grow_arrays(arrays, 24 * MIB, (uintptr_t)seed);
     for (uint64_t k = 0; k < ARRAYS; ++k) {
-        CHECK(words_are_right(arrays[k], 24 * MIB, (uintptr_t)seed + k));
+        REQUIRE(words_are_right(arrays[k], 24 * MIB, (uintptr_t)seed + k));
         free(arrays[k]);
     }
     return NULL;
@@ -113,33 +104,31 @@ static void* grow_and_check(void* seed) {
 
 static void threads_grow_arrays_at_once(void) {
     pthread_t threads[4];
-    for (uintptr_t i = 0; i < 4; ++i) pthread_create(&threads[i], NULL, grow_and_check, (void*)(i * 100));
+    for (uintptr_t i = 0; i < 4; ++i) threads[i] = start_thread(grow_and_check, (void*)(i * 100));
     for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
 }
 
 static void a_forked_child_and_its_parent_grow_the_same_array(void) {
     uint64_t* block = malloc(8 * MIB);
     write_words(block, 0, 8 * MIB, 7);
-    const pid_t child = fork();
+    const pid_t child = fork_child();
     block = realloc(block, 40 * MIB);
-    CHECK(words_are_right(block, 8 * MIB, 7));
+    REQUIRE(words_are_right(block, 8 * MIB, 7));
     write_words(block, 0, 40 * MIB, (uint64_t)child);
-    CHECK(words_are_right(block, 40 * MIB, (uint64_t)child));
+    REQUIRE(words_are_right(block, 40 * MIB, (uint64_t)child));
     if (child == 0) _exit(0);
-    int status = 1;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    REQUIRE(end_of(child) == 0);
     free(block);
 }
 
-int main(void) {
-    CHECK(pghot_placement_of);                // the library is loaded
+int main(int count, char** arguments) {
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);    // huge pages of partly used memory would count in the peak
-    growing_needs_no_memory_twice();
-    blocks_of_many_mappings_keep_their_contents(10);
-    blocks_of_many_mappings_keep_their_contents(200);
-    many_arrays_leave_room_for_other_mappings();
-    threads_grow_arrays_at_once();
-    a_forked_child_and_its_parent_grow_the_same_array();
-    puts("right");
-    return 0;
+    const struct Case cases[] = {
+        {"GrowingNeedsNoMemoryTwice", growing_needs_no_memory_twice},
+        {"BlocksOfManyMappingsKeepTheirContents", blocks_of_many_mappings_keep_their_contents},
+        {"ManyArraysLeaveRoomForOtherMappings", many_arrays_leave_room_for_other_mappings},
+        {"ThreadsGrowArraysAtOnce", threads_grow_arrays_at_once},
+        {"ForkedChildAndParentGrowTheSameArray", a_forked_child_and_its_parent_grow_the_same_array},
+    };
+    return RUN_CASE(count, arguments, cases);
 }

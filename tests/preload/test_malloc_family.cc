@@ -11,25 +11,15 @@
 #include <cstring>
 #include <string>
 
+#include "tests/preload/language/ways_to_allocate.h"
 #include "tests/preload/loaded.h"
 
 extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void __libc_free(void*);
-void* __libc_memalign(size_t, size_t);
-void* __libc_valloc(size_t);
-void* __libc_pvalloc(size_t);
 [[gnu::weak]] void free_sized(void*, size_t);
 [[gnu::weak]] void free_aligned_sized(void*, size_t, size_t);
 }
 
 namespace {
-
-// The compiler must not know sizes and alignments, or it folds calls and warns.
-volatile size_t opaque_zero = 0;
-size_t opaque(size_t value) { return value + opaque_zero; }
 
 class MallocFamily : public Preloaded {};
 
