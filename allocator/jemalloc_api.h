@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,7 +36,6 @@ struct Extent {
     size_t size_and_serial;
     size_t bytes() const { return size_and_serial & ~size_t{4095}; }
     unsigned arena() const { return bits & 0xfff; }
-    bool reads_as_zeros() const { return (bits >> 15 & 1) != 0; }
 };
 
 // extent_hooks_t: how an arena of ours gets its memory. Answers of true mean "not done".
@@ -91,11 +91,6 @@ void __real_je_large_dalloc(Thread*, Extent*);
 // reallocs that move pages.
 Extent* __real_je_arena_extent_alloc_large(Thread*, Arena*, size_t usable_bytes, size_t alignment, bool zero);
 
-// A large block has changed its size where it is: from `old_usable_bytes` to what the extent says. Wrapped for
-// counting.
-void __real_je_arena_extent_ralloc_large_shrink(Thread*, Arena*, Extent*, size_t old_usable_bytes);
-void __real_je_arena_extent_ralloc_large_expand(Thread*, Arena*, Extent*, size_t old_usable_bytes);
-
 // Refills one bin of a thread cache and takes a block from it; null when the arena gets no memory. Only for programs'
 // own allocations, so no lock is held. Wrapped for a second try.
 void* __real_je_tcache_alloc_small_hard(Thread*, Arena*, ThreadCache*, CacheBin*, unsigned size_class, bool* refilled);
@@ -124,6 +119,18 @@ inline constexpr size_t kExtentSetBytes = 0x25b8;
 inline constexpr size_t kExtentSetStateAt = 0x25b0;
 void je_eset_init(ExtentSet*, uint32_t state);
 void __real_je_eset_init(ExtentSet*, uint32_t state);
+size_t je_eset_npages_get(ExtentSet*);
+
+// pa_shard_t, the pages of an arena: how many are in use, and the extents that are free with their pages
+// (ecache_dirty's eset). Any thread, without a lock.
+struct PageShard {
+    void* central;
+    std::atomic<size_t> active_pages;
+    ExtentSet* dirty_extents() { return reinterpret_cast<ExtentSet*>(reinterpret_cast<char*>(this) + 0xc0); }
+};
+
+// Every freed extent comes by here, no lock held. Wrapped to bound what stays.
+void __real_je_pa_dalloc(Thread*, PageShard*, Extent*, bool* deferred_work);
 
 // Runs about once per 64 KiB that a thread allocates or frees, no lock held. Wrapped for the start signal.
 void __real_je_te_event_trigger(void* thread, EventContext*);

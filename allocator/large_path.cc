@@ -3,7 +3,6 @@
 // sends jemalloc's calls here (--wrap); no lock is held. Small blocks never come by.
 
 #include "allocator/extent_registry.h"
-#include "allocator/freed_large_blocks.h"
 #include "allocator/freed_memory.h"
 #include "allocator/jemalloc_api.h"
 #include "allocator/page_moves.h"
@@ -136,18 +135,6 @@ void* __wrap_je_large_ralloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, 
     return allocate_somewhere(thread, chosen, birth, allocate);
 }
 
-void __wrap_je_arena_extent_ralloc_large_shrink(jemalloc::Thread* thread, jemalloc::Arena* arena,
-                                                jemalloc::Extent* extent, size_t old_usable_bytes) {
-    count_resized(old_usable_bytes + kPageBytes, extent->bytes());
-    jemalloc::__real_je_arena_extent_ralloc_large_shrink(thread, arena, extent, old_usable_bytes);
-}
-
-void __wrap_je_arena_extent_ralloc_large_expand(jemalloc::Thread* thread, jemalloc::Arena* arena,
-                                                jemalloc::Extent* extent, size_t old_usable_bytes) {
-    count_resized(old_usable_bytes + kPageBytes, extent->bytes());
-    jemalloc::__real_je_arena_extent_ralloc_large_expand(thread, arena, extent, old_usable_bytes);
-}
-
 jemalloc::Extent* __wrap_je_arena_extent_alloc_large(jemalloc::Thread* thread, jemalloc::Arena* arena,
                                                      size_t usable_bytes, size_t alignment, bool zero) {
     if (extent_wish == ExtentWish::kNone) return nullptr;
@@ -155,19 +142,16 @@ jemalloc::Extent* __wrap_je_arena_extent_alloc_large(jemalloc::Thread* thread, j
         jemalloc::__real_je_arena_extent_alloc_large(thread, arena, usable_bytes, alignment, zero);
     if (extent != nullptr && extent_wish == ExtentWish::kAtOffset)
         extent->address = static_cast<char*>(extent->address) + wished_offset;
-    if (extent != nullptr) count_taken(*extent);
     return extent;
 }
 
 void __wrap_je_large_dalloc(jemalloc::Thread* thread, jemalloc::Extent* extent) {
     const void* block = extent->address;
     const size_t bytes = extent->bytes();
-    const unsigned arena = extent->arena();
     const bool was_moved = bytes >= kMinMovedBytes && has_moved_pages(block);
     if (was_moved && !renew_extent(block, reinterpret_cast<void*>(page_of(address_of(block))), bytes)) return;
     extent_registry.forget_contents(address_of(block), bytes);
     jemalloc::__real_je_large_dalloc(thread, extent);
-    count_freed(thread, arena, bytes, !was_moved);
 }
 
 }    // extern "C"

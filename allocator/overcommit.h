@@ -4,7 +4,7 @@
 namespace pghot {
 
 // False where vm.overcommit_memory is 2: every mapping counts, used or not. Asked of the kernel once, at jemalloc's
-// start, and kept. No file is opened unless the answer is in doubt.
+// start, and kept.
 bool kernel_overcommits();
 
 }    // namespace pghot

@@ -26,7 +26,7 @@ constinit unsigned processors = 1;
 extern "C" {
 
 // jemalloc's built-in options.
-//   oversize_threshold:0   large blocks stay in their thread's arena; the shared oversize arena purges at once
+//   oversize_threshold:0   large blocks stay in their thread's arena; a shared one for them purges at once
 //   dirty_decay_ms:10000   freed pages stay mapped in for at most 10 s while the arena is used (jemalloc's default)
 //   lg_extent_max_active_fit:8
 //                          a freed extent serves blocks down to 1/256 of it. With jemalloc's 1/64 what one thread hands
@@ -71,9 +71,9 @@ int jemalloc_sched_getaffinity(int, size_t bytes, unsigned char* set) {
     return 0;
 }
 
-// syscall(2) as jemalloc uses it. Its start reads vm.overcommit_memory, which kernel_overcommits mostly finds out
-// without a file, and then whether huge pages are the rule, which only options that are off would ask: that open fails.
-// Its messages are dropped, as we never print over a program.
+// syscall(2) as jemalloc uses it. Its start reads vm.overcommit_memory, which kernel_overcommits knows, and then
+// whether huge pages are the rule, which only options that are off would ask: that open fails. Its messages are
+// dropped, as we never print over a program.
 long jemalloc_system_call(long number, long first, char* second, size_t third) {
     constexpr long kNoRealDescriptor = 1L << 30;
     switch (number) {

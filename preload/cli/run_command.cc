@@ -78,7 +78,7 @@ bool take_argument(std::span<const char* const> arguments, size_t& at, const fs:
             request.error = fmt::format("pghot: run has no option {}", argument);
         } else if (equals != argument.npos) {
             request.error = take_option(*option, argument.substr(equals + 1), folder, request);
-        } else if (++at == arguments.size()) {
+        } else if (++at == arguments.size() || arguments[at] == std::string_view("--")) {
             request.error = fmt::format("pghot: {} needs a value", argument);
         } else {
             request.error = take_option(*option, arguments[at], folder, request);

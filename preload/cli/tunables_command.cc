@@ -20,7 +20,7 @@ std::string range_of(const TunableInfo& info) {
     return fmt::format("{} {}", info.domain.range, info.domain.unit);
 }
 
-std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }
+std::string or_empty(const std::string& value) { return value.empty() ? "(empty)" : value; }
 
 // A bar would end the cell.
 std::string cell(std::string_view text) {
@@ -40,7 +40,7 @@ std::string tunables_text(const Tunables& tunables) {
         const TunableInfo& info = kTunables[row];
         text += fmt::format("{}={}{}\n    {}\n    allowed: {}; default: {}\n", info.name, value_of(tunables, row),
                             is_set(tunables, row) ? "    (set in the environment)" : "", info.sentence, range_of(info),
-                            or_none(value_of(Tunables{}, row)));
+                            or_empty(value_of(Tunables{}, row)));
     }
     return text;
 }
@@ -70,7 +70,7 @@ std::string tunables_markdown() {
     std::string text = "| Variable | Default | Allowed | Meaning |\n| --- | --- | --- | --- |\n";
     for (size_t row = 0; row < kTunables.size(); ++row) {
         const TunableInfo& info = kTunables[row];
-        text += fmt::format("| `{}` | {} | {} | {} |\n", info.name, or_none(value_of(Tunables{}, row)),
+        text += fmt::format("| `{}` | {} | {} | {} |\n", info.name, or_empty(value_of(Tunables{}, row)),
                             cell(range_of(info)), cell(info.sentence));
     }
     return text;

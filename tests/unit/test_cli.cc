@@ -47,6 +47,7 @@ TEST(RunCommand, WhatCannotBeHonouredIsAnErrorBeforeTheProgramStarts) {
     EXPECT_TRUE(has(run_request({"freq_treshold=1", "app"}).error, "PGHOT_FREQ_THRESHOLD"));
     EXPECT_TRUE(has(run_request({"--fast", "app"}).error, "--fast"));
     EXPECT_TRUE(has(run_request({"--mode"}).error, "needs a value"));
+    EXPECT_TRUE(has(run_request({"--report", "--", "true"}).error, "needs a value"));
     EXPECT_TRUE(has(run_request({"--"}).error, "needs a command"));
     EXPECT_TRUE(has(run_request({}).error, "needs a command"));
 }

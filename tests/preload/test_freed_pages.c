@@ -81,20 +81,26 @@ static void blocks_that_another_thread_frees_are_taken_again(void) {
     REQUIRE(usage.ru_maxrss / 1024 < 300);
 }
 
-static void what_is_freed_goes_back(void) {
-    enum { BLOCKS = 24 };
-    static char* blocks[BLOCKS];
-    for (int i = 0; i < BLOCKS; ++i) blocks[i] = touched(20 * MIB);
-    REQUIRE(resident_mib() >= BLOCKS * 20);
-    for (int i = 0; i < BLOCKS; ++i) free(blocks[i]);
+static void what_is_freed_goes_back(size_t block_bytes) {
+    const size_t count = 480 * MIB / block_bytes;
+    char** blocks = malloc(count * sizeof *blocks);
+    for (size_t i = 0; i < count; ++i) blocks[i] = touched(block_bytes);
+    REQUIRE(resident_mib() >= 480);
+    for (size_t i = 0; i < count; ++i) free(blocks[i]);
+    free(blocks);
     REQUIRE(resident_mib() < 64 + 24);
 }
+static void large_blocks_go_back(void) { what_is_freed_goes_back(20 * MIB); }
+static void blocks_of_a_mebibyte_go_back(void) { what_is_freed_goes_back(MIB); }
+static void blocks_of_pages_go_back(void) { what_is_freed_goes_back(5000); }
 
 int main(int count, char** arguments) {
     const struct Case cases[] = {
         {"TemporariesTakeTheirPagesAgain", temporaries_take_their_pages_again},
         {"BlocksThatAnotherThreadFreesAreTakenAgain", blocks_that_another_thread_frees_are_taken_again},
-        {"WhatIsFreedGoesBack", what_is_freed_goes_back},
+        {"LargeBlocksGoBack", large_blocks_go_back},
+        {"BlocksOfAMebibyteGoBack", blocks_of_a_mebibyte_go_back},
+        {"BlocksOfPagesGoBack", blocks_of_pages_go_back},
     };
     return RUN_CASE(count, arguments, cases);
 }
