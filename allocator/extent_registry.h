@@ -35,7 +35,8 @@ public:
     // of a few pages costs (one wasted move).
     void forget_contents(uintptr_t begin, size_t bytes);
 
-    // Marks of page_moves.h on blocks of at least 4 MiB, no two of which begin in one chunk; by the block's owner only.
+    // Marks of page_moves.h on blocks of at least 16 MiB, no two of which begin in one chunk; by the block's owner
+    // only.
     bool has_moved_mark(uintptr_t begin) const;
     void set_moved_mark(uintptr_t begin, bool moved);
 

@@ -69,9 +69,11 @@ extern Arena* je_arenas[kArenaLimit];
 // True while jemalloc keeps address space for ever (it is off where mappings are limited).
 extern bool je_opt_retain;
 
-// Freed extents of this size are purged at once. The option oversize_threshold:0 comes too late for arena 0, which then
-// keeps the default of 8 MiB: the main thread's large temporaries would be faulted in anew each time.
-extern size_t je_oversize_threshold;
+// Makes an arena's page allocator. Freed extents of `oversize_bytes` and more are purged at once; wrapped to say of
+// which. The rest is passed on: base, extent map, extent cache, time, decay times, statistics and their lock.
+struct PageAllocator;
+bool __real_je_pac_init(Thread*, PageAllocator*, void* base, void* map, void* cache, void* now, size_t oversize_bytes,
+                        ssize_t dirty_decay_ms, ssize_t muzzy_decay_ms, void* statistics, void* lock);
 
 // Size to class for small sizes, in steps of 8 bytes: entry 0 is for 0 bytes, entry 1 for 1 to 8. Filled when jemalloc
 // starts; read by every small malloc.

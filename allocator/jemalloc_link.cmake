@@ -31,7 +31,7 @@ set(PGHOT_JEMALLOC_RENAMED
 
 set(PGHOT_JEMALLOC_WRAPPED
     je_large_malloc je_large_palloc je_large_ralloc je_large_dalloc je_arena_extent_alloc_large
-    je_pa_dalloc je_eset_init je_tcache_alloc_small_hard je_arena_choose_hard je_tsd_tcache_enabled_data_init je_te_event_trigger)
+    je_pac_init je_pa_dalloc je_eset_init je_tcache_alloc_small_hard je_arena_choose_hard je_tsd_tcache_enabled_data_init je_te_event_trigger)
 
 # jemalloc's own functions under names that a program's replacement of malloc cannot take over.
 set(PGHOT_JEMALLOC_ALIASES malloc free calloc posix_memalign malloc_usable_size)

@@ -2,6 +2,10 @@
 // jemalloc's large path (16 KiB and more), where size rules act and a refused allocation gets a second try. The linker
 // sends jemalloc's calls here (--wrap); no lock is held. Small blocks never come by.
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
 #include "allocator/extent_registry.h"
 #include "allocator/freed_memory.h"
 #include "allocator/jemalloc_api.h"
@@ -73,7 +77,7 @@ void* reallocate_by_moving_pages(Thread* thread, Arena* arena, void* block, size
 constexpr size_t kCacheLineBytes = 64;    // large blocks are aligned to it
 
 bool may_be_moved(const Thread* thread, void* block, size_t alignment, bool zero) {
-    return thread != nullptr && !zero && alignment <= kCacheLineBytes && pages_can_move() &&
+    return thread != nullptr && !zero && alignment <= kCacheLineBytes && pages_can_move(block) &&
            jemalloc_malloc_usable_size(block) >= kMinMovedBytes && extent_registry.find(address_of(block)).ours;
 }
 
@@ -84,6 +88,21 @@ void* resize_without_copy(Thread* thread, Arena* arena, void* block, size_t usab
     void* same = allocate(arena);
     extent_wish = ExtentWish::kAny;
     return same != nullptr ? same : reallocate_by_moving_pages(thread, arena, block, usable_bytes);
+}
+
+// Marks are by chunk, where smaller blocks may begin too.
+bool is_moved_block(void* block) {
+    return has_moved_pages(block) && jemalloc_malloc_usable_size(block) >= kMinMovedBytes;
+}
+
+// A marked block that becomes too small for a mark goes elsewhere, so that all of its extent is renewed. Null: it
+// cannot.
+void* copy_out(Thread* thread, Arena* arena, void* block, size_t usable_bytes) {
+    void* fresh = __real_je_large_malloc(thread, arena, usable_bytes, false);
+    if (fresh == nullptr) return nullptr;
+    memcpy(fresh, block, usable_bytes);
+    jemalloc_free(block);
+    return fresh;
 }
 
 // What a block with moved pages will leave behind it when it shrinks where it is. False: it cannot.
@@ -127,7 +146,9 @@ void* __wrap_je_large_ralloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, 
     const auto allocate = [=](jemalloc::Arena* arena) {
         return jemalloc::__real_je_large_ralloc(thread, arena, block, usable_bytes, alignment, zero, cache, hooks);
     };
-    if (has_moved_pages(block) && !renew_what_shrinks(block, usable_bytes)) return block;
+    if (is_moved_block(block) && usable_bytes < kMinMovedBytes)
+        if (void* copy = copy_out(thread, birth != nullptr ? birth : chosen, block, usable_bytes)) return copy;
+    if (is_moved_block(block) && !renew_what_shrinks(block, usable_bytes)) return block;
     if (usable_bytes >= kMinMovedBytes && may_be_moved(thread, block, alignment, zero)) {
         jemalloc::Arena* arena = birth != nullptr ? birth : chosen;
         if (void* result = resize_without_copy(thread, arena, block, usable_bytes, allocate)) return result;

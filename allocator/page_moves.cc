@@ -100,9 +100,9 @@ void mark(const void* block) {
 
 }    // namespace
 
-bool pages_can_move() {
-    return !refused.load(std::memory_order_relaxed) && kernel_overcommits() &&
-           marked_blocks.load(std::memory_order_relaxed) < kMostMovedBlocks;
+bool pages_can_move(const void* block) {
+    if (refused.load(std::memory_order_relaxed) || !kernel_overcommits()) return false;
+    return marked_blocks.load(std::memory_order_relaxed) < kMostMovedBlocks || has_moved_pages(block);
 }
 
 PageMove move_contents(void* from, void* to, size_t bytes) {
@@ -135,12 +135,13 @@ bool has_moved_pages(const void* block) { return extent_registry.has_moved_mark(
 bool renew_mapping(void* begin, size_t bytes) {
     const ErrnoGuard errno_guard;
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;    // as jemalloc's own
-    if (mmap(begin, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0) != begin) {
-        answer(KernelCall::mmap, -1);
-        return false;
+    if (mmap(begin, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0) == begin) {
+        bind_to_placement(address_of(begin), bytes, extent_registry.find(address_of(begin)).placement);
+        return true;
     }
-    bind_to_placement(address_of(begin), bytes, extent_registry.find(address_of(begin)).placement);
-    return true;
+    answer(KernelCall::mmap, -1);
+    // Refused by a limit, the mappings are as they were, and their pages can go all the same (but locked ones: EINVAL).
+    return madvise(begin, bytes, MADV_DONTNEED) == 0 || errno != ENOMEM;
 }
 
 bool renew_extent(const void* block, void* begin, size_t bytes) {

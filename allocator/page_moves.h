@@ -10,12 +10,14 @@
 // are marked, there are only so many, and when one is freed its extent becomes an ordinary mapping again.
 namespace pghot {
 
-// Smaller blocks are copied. At least two chunks: see ExtentRegistry::set_moved_mark.
-inline constexpr size_t kMinMovedBytes = size_t{4} << 20;
+// Smaller blocks are copied: pages that were moved from are gone, and small temporaries that grow again and again would
+// fault them in at every turn. At least two chunks: see ExtentRegistry::set_moved_mark.
+inline constexpr size_t kMinMovedBytes = size_t{16} << 20;
 
-// Whether moving is worth trying: false for good after the kernel has refused it once (no MREMAP_DONTUNMAP before Linux
-// 5.7, a seccomp filter), without overcommit, and while too many moved blocks live. Any thread.
-bool pages_can_move();
+// Whether moving the pages of `block` is worth trying: false for good after the kernel has refused it once (no
+// MREMAP_DONTUNMAP before Linux 5.7, a seccomp filter), without overcommit, and for a block that would be one moved
+// block more than there may be. Any thread.
+bool pages_can_move(const void* block);
 
 enum class PageMove {
     kMoved,     // `to` has the contents; `from` is mapped and reads as zeros
@@ -31,7 +33,8 @@ PageMove move_contents(void* from, void* to, size_t bytes);
 bool has_moved_pages(const void* block);
 
 // Makes an ordinary, untouched mapping of pages that are about to be given back: those of a marked block's whole
-// extent, which loses the mark, or the end of it. False: the kernel refused, and these pages must never be used again.
+// extent, which loses the mark, or the end of it. False: there may be no mapping any more, and these addresses must
+// never be used again.
 bool renew_extent(const void* block, void* begin, size_t bytes);
 bool renew_mapping(void* begin, size_t bytes);
 

@@ -48,7 +48,6 @@ const char* malloc_conf =
 char* jemalloc_getenv(const char*) {
     pghot::load_placement_rules();
     processors = pghot::allowed_processors();
-    pghot::jemalloc::je_oversize_threshold = SIZE_MAX;
     static char unlimited[] = "";
     static char limited[] = "retain:false";
     return pghot::sys::mapping_limit_bytes() == UINT64_MAX ? unlimited : limited;

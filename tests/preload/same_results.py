@@ -52,7 +52,7 @@ env -i PATH=/usr/bin:/bin sh -c 'env | grep -v ^_= | sort'
 find . -type f | sort; diff <(seq 3) <(seq 4); (sleep 0.01 & wait $!; echo waited)
 """
 TRACED = """
-strace -f -qq -e trace=none -o trace sh -c 'seq 1000 | sort -rn | tail -2; exit 3'; echo "code $?"; wc -l <trace; rm trace
+strace -f -qq -e trace=none -e signal=none -o trace sh -c 'seq 1000 | sort -rn | tail -2; exit 3'; echo "code $?"; wc -l <trace; rm trace
 gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'break exit' -ex run -ex 'info threads' -ex continue --args echo hello |
     grep -v Breakpoint | tr -s ' ' | sed 's/process [0-9]*/process N/; s/LWP [0-9]*/LWP N/; s/0x[0-9a-f]*/ADDRESS/g'
 """

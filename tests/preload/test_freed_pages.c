@@ -78,7 +78,7 @@ static void blocks_that_another_thread_frees_are_taken_again(void) {
     pthread_join(consumer, NULL);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    REQUIRE(usage.ru_maxrss / 1024 < 300);
+    REQUIRE(usage.ru_maxrss / 1024 < 400);    // twice what lives, at most; 586 with extents that are never taken again
 }
 
 static void what_is_freed_goes_back(size_t block_bytes) {

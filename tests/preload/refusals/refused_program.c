@@ -22,7 +22,7 @@
 #include "include/pghot/pghot.h"
 
 enum { HOT_BYTES = 4 << 20, PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20, LINE_BYTES = 64, WORDS = LINE_BYTES / 8, LOWER_NODE = 2 };
-static const size_t FIRST_BYTES = 1 << 20, MOST_BYTES = 12 << 20;
+static const size_t FIRST_BYTES = 1 << 20, MOST_BYTES = 48 << 20;
 
 static void fail(const char *what)
 {
