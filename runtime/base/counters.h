@@ -34,19 +34,27 @@ namespace pghot {
     X(pages_by_page_rule, sampler, "of these, single pages by the page rule")                                 \
     X(pages_by_chunk_rule, sampler, "of these, pages by the chunk rule")                                      \
     X(pages_by_huge_rule, sampler, "of these, pages of huge pages")                                           \
-    X(pages_at_target, mover, "planned pages that were on the target or another top-tier node already")       \
+    X(pgdemote_candidate, sampler, "pages planned for demotion to the lower tier")                            \
+    X(numa_pages_candidate, sampler, "pages planned to go from one top-tier node to another")                 \
+    X(pages_at_target, mover, "planned pages that were on the target, or in its tier, already")               \
+    X(pages_elsewhere, mover, "planned pages that were neither where they were taken from nor at the target") \
     X(pages_absent, mover, "planned pages that were not present")                                             \
     X(pages_stale, mover, "planned pages unmapped, reused or bound by the program before the move")           \
     X(pages_expired, mover, "planned pages dropped at exit or when the plan grew too old")                    \
     X(pgpromote_success, mover, "pages moved from the lower tier to a top-tier node")                         \
     X(pgdemote_success, mover, "pages moved to the lower tier")                                               \
-    X(pgpromote_fail, mover, "pages that the kernel did not move")                                            \
+    X(numa_pages_migrated, mover, "pages moved from one top-tier node to another")                            \
+    X(pgdemote_fail, mover, "pages planned for demotion that the kernel did not move")                        \
+    X(numa_pages_fail, mover, "pages planned for another top-tier node that the kernel did not move")         \
+    X(pgpromote_fail, mover, "pages planned for promotion that the kernel did not move")                      \
     X(pgpromote_fail_busy, mover, "of these, EBUSY")                                                          \
     X(pgpromote_fail_nomem, mover, "of these, ENOMEM: no room on the target node")                            \
     X(pgpromote_fail_access, mover, "of these, EACCES: shared with another process, or outside the cpuset")   \
     X(pgpromote_fail_fault, mover, "of these, EFAULT or ENOENT met while moving")                             \
     X(pgpromote_fail_other, mover, "of these, any other error")                                               \
     X(promoted_bytes, mover, "bytes promoted")                                                                \
+    X(demoted_bytes, mover, "bytes demoted")                                                                  \
+    X(rehomed_bytes, mover, "bytes moved from one top-tier node to another")                                  \
     X(move_calls, mover, "move_pages calls that moved or tried to move")                                      \
     X(query_calls, mover, "move_pages calls that only asked")                                                 \
     X(move_ns, mover, "time inside moving calls")                                                             \

@@ -38,6 +38,10 @@ struct Topology {
     bool valid(NodeId node) const { return node.valid() && node.value < node_count; }
     const Node& operator[](NodeId node) const { return nodes[static_cast<unsigned>(node.value)]; }
     bool is_lower(NodeId node) const { return valid(node) && (*this)[node].lower_tier; }
+    // A node that pages may be demoted to.
+    bool takes_demotions(NodeId node) const {
+        return is_lower(node) && (*this)[node].online_memory && (*this)[node].allowed;
+    }
     // A node that pages may be promoted to.
     bool is_top(NodeId node) const {
         return valid(node) && (*this)[node].online_memory && !(*this)[node].lower_tier && (*this)[node].allowed;

@@ -14,8 +14,8 @@ constexpr uint64_t kRefreshShare = 100;    // a refresh may cost 1 part in 100 o
 
 }    // namespace
 
-uint64_t promotion_targets_at(uintptr_t address, Scope scope, const sys::MemoryPolicy& thread_policy,
-                              const Topology& topology) {
+uint64_t targets_at(uintptr_t address, MoveKind kind, Scope scope, const sys::MemoryPolicy& thread_policy,
+                    const Topology& topology) {
     const HeapExtent extent = heap_extent(address);
     if (!extent.ours && scope == Scope::kHeap) return 0;
     if (extent.ours && !extent.movable) return 0;
@@ -26,7 +26,7 @@ uint64_t promotion_targets_at(uintptr_t address, Scope scope, const sys::MemoryP
         policy = {};
     else if (policy.is_default())
         policy = thread_policy;
-    return promotion_targets(policy, topology);
+    return kind == MoveKind::kDemote ? demotion_targets(policy, topology) : promotion_targets(policy, topology);
 }
 
 MovableMemory::MovableMemory(FileSystem& files, const Topology& topology, Scope scope,
@@ -47,7 +47,7 @@ bool MovableMemory::refresh(TimeNs now) {
     if (!wanted_ || now < next_refresh_) return false;
     const TimeNs before = sys::now();
     space_.refresh(files_, [this](uintptr_t begin) {
-        return promotion_targets_at(begin, Scope::kProcess, thread_policy_, topology_);
+        return targets_at(begin, MoveKind::kPromote, Scope::kProcess, thread_policy_, topology_);
     });
     const uint64_t cost = static_cast<uint64_t>(sys::now() - before);
     next_refresh_ = now + std::clamp(cost * kRefreshShare, 100 * kNsPerMs, kNsPerSecond);
@@ -81,7 +81,7 @@ void MovableMemory::clip(const Move& move, FunctionRef<void(const Move&)> keep,
             part.heap_generation = heap_extent(at).generation;
             keep(part);
         } else {
-            rest(MoveOutcome{at, pages, PageOutcome::kAbsent, kNoNode, move.planned, move.target});
+            rest({at, pages, PageOutcome::kAbsent, kNoNode, move.planned, move.target, move.kind});
         }
         at = part_end;
     }

@@ -12,10 +12,11 @@
 
 namespace pghot {
 
-// Nodes (bit each) that the page at `address` may be promoted to; 0: it stays. Asks the allocator (pinned placement,
-// and whether the policy there is ours) and the kernel (the policy the program set). Any thread; one system call.
-uint64_t promotion_targets_at(uintptr_t address, Scope scope, const sys::MemoryPolicy& thread_policy,
-                              const Topology& topology);
+// Nodes (bit each) that the page at `address` may go to by a move of this kind; 0: it stays. Asks the allocator (pinned
+// placement, and whether the policy there is ours) and the kernel (the policy the program set). Any thread; one system
+// call.
+uint64_t targets_at(uintptr_t address, MoveKind kind, Scope scope, const sys::MemoryPolicy& thread_policy,
+                    const Topology& topology);
 
 // What of the process may be moved, as the sampler knows it: the snapshot of its mappings and the allocator's
 // generations. Owned by the sampler.

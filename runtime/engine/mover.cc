@@ -10,9 +10,12 @@ namespace pghot {
 namespace {
 
 // What stays free on a DRAM node: a 64th of it, at least two batches. The kernel's low watermark is about a thousandth
-// of a node; below it every allocation of the program would wake kswapd.
+// of a node; below it every allocation of the program would wake kswapd. On the lower tier, where nobody allocates who
+// has another choice, a quarter of that.
 uint64_t headroom_of(const Node& node) {
-    return std::max(node.total_bytes / 64, 2 * uint64_t{kMaxBatchPages} * kPageBytes);
+    constexpr uint64_t kBatchBytes = uint64_t{kMaxBatchPages} * kPageBytes;
+    if (node.lower_tier) return std::max(node.total_bytes / 256, kBatchBytes);
+    return std::max(node.total_bytes / 64, 2 * kBatchBytes);
 }
 
 }    // namespace
@@ -21,8 +24,8 @@ long KernelMoveWorld::move_pages(std::span<void* const> pages, const int* target
     return sys::move_pages(pages, targets, statuses);
 }
 
-uint64_t KernelMoveWorld::targets_of(uintptr_t address) {
-    return promotion_targets_at(address, shared_.settings.tunables.scope, shared_.thread_policy, shared_.topology);
+uint64_t KernelMoveWorld::targets_of(uintptr_t address, MoveKind kind) {
+    return targets_at(address, kind, shared_.settings.tunables.scope, shared_.thread_policy, shared_.topology);
 }
 
 uint32_t KernelMoveWorld::generation_of(uintptr_t address) {
@@ -31,16 +34,18 @@ uint32_t KernelMoveWorld::generation_of(uintptr_t address) {
 
 uint64_t KernelMoveWorld::room_on(NodeId node) {
     const uint32_t round = shared_.free_round.load(std::memory_order_acquire);    // pairs with the sampler's release
-    if (round != round_) moved_since_.fill(0);
+    if (round != round_) taken_.fill(0);
     round_ = round;
     const auto index = static_cast<unsigned>(node.value);
     const uint64_t free = shared_.free_bytes[index].load(std::memory_order_relaxed);
-    const uint64_t taken = moved_since_[index] + headroom_of(shared_.topology[node]);
-    return free > taken ? free - taken : 0;
+    const int64_t room =
+        static_cast<int64_t>(free) - taken_[index] - static_cast<int64_t>(headroom_of(shared_.topology[node]));
+    return room > 0 ? static_cast<uint64_t>(room) : 0;
 }
 
-void KernelMoveWorld::moved_to(NodeId node, uint64_t bytes) {
-    moved_since_[static_cast<unsigned>(node.value)] += bytes;
+void KernelMoveWorld::moved(NodeId from, NodeId to, uint64_t bytes) {
+    taken_[static_cast<unsigned>(from.value)] -= static_cast<int64_t>(bytes);
+    taken_[static_cast<unsigned>(to.value)] += static_cast<int64_t>(bytes);
 }
 
 MoverLoop::MoverLoop(EngineShared& shared)
@@ -73,12 +78,10 @@ void MoverLoop::take(const Move& move) {
 
 void MoverLoop::run_batch() {
     const auto send = [this](const MoveOutcome& outcome) { report(outcome); };
-    const uint64_t before = counters_.get(Counter::promoted_bytes);
     if (wait_for_budget(batch_.bytes()))
         batch_.execute(send);
     else
         batch_.drop(send);
-    world_.moved_to(batch_.target(), counters_.get(Counter::promoted_bytes) - before);
 }
 
 // False when the engine stopped meanwhile.

@@ -14,16 +14,17 @@ class KernelMoveWorld final : public MoveWorld {
 public:
     explicit KernelMoveWorld(const EngineShared& shared) : shared_(shared) {}
     long move_pages(std::span<void* const> pages, const int* targets, int* statuses) override;
-    uint64_t targets_of(uintptr_t address) override;
+    uint64_t targets_of(uintptr_t address, MoveKind kind) override;
     uint32_t generation_of(uintptr_t address) override;
     uint64_t room_on(NodeId node) override;
+    void moved(NodeId from, NodeId to, uint64_t bytes) override;
     TimeNs now() override { return sys::now(); }
-    void moved_to(NodeId node, uint64_t bytes);
 
 private:
     const EngineShared& shared_;
     uint32_t round_ = 0;
-    std::array<uint64_t, kMaxNodes> moved_since_{};    // bytes put on each node since free_bytes was read
+    std::array<int64_t, kMaxNodes>
+        taken_{};    // bytes put on each node, less those taken away, since free_bytes was read
 };
 
 // The loop of pghot-mover: plans in, batches through the budget to the kernel, outcomes out. Opens no file: it shares

@@ -56,6 +56,18 @@ Counter level_counter(ServedBy served_by) {
     return Counter::hwhint_nolevel_accesses;
 }
 
+Counter candidate_counter(MoveKind kind) {
+    switch (kind) {
+        case MoveKind::kDemote:
+            return Counter::pgdemote_candidate;
+        case MoveKind::kRehome:
+            return Counter::numa_pages_candidate;
+        case MoveKind::kPromote:
+            break;
+    }
+    return Counter::pgpromote_candidate;
+}
+
 Counter rule_counter(MoveRule rule) {
     switch (rule) {
         case MoveRule::kChunk:
@@ -342,8 +354,8 @@ void Sampler::plan(TimeNs now) {
 }
 
 void Sampler::send(const Move& move) {
-    counters().add(Counter::pgpromote_candidate, move.pages);
-    counters().add(rule_counter(move.rule), move.pages);
+    counters().add(candidate_counter(move.kind), move.pages);
+    if (move.kind == MoveKind::kPromote) counters().add(rule_counter(move.rule), move.pages);
     PageOutcome outcome = PageOutcome::kNotTried;
     if (observing()) {
         counters().add(Counter::pages_observed, move.pages);
@@ -353,7 +365,7 @@ void Sampler::send(const Move& move) {
     } else {
         counters().add(Counter::plans_dropped, move.pages);
     }
-    policy_->report(MoveOutcome{move.address, move.pages, outcome, kNoNode, move.planned, move.target});
+    policy_->report(outcome_of(move, outcome, move.planned));
 }
 
 void Sampler::read_free_memory(TimeNs now) {
@@ -361,7 +373,7 @@ void Sampler::read_free_memory(TimeNs now) {
     next_free_read_ = now + kHouseNs;
     bool read = false;
     for (int16_t node = 0; node < shared_.topology.node_count; ++node) {
-        if (!shared_.topology.is_top(NodeId{node})) continue;
+        if (!shared_.topology.is_top(NodeId{node}) && !shared_.topology.takes_demotions(NodeId{node})) continue;
         const uint64_t free = node_free_bytes(files_, NodeId{node});
         if (free == 0) continue;    // no /sys any more (chroot), or no descriptor to spare
         shared_.free_bytes[static_cast<unsigned>(node)].store(free, std::memory_order_relaxed);

@@ -68,7 +68,7 @@ struct EngineShared {
     SpscQueue<MoveOutcome, 8192> outcomes;
     Signal plans_waiting;    // by the sampler
 
-    // By the sampler about every 100 ms: what each node has free. The mover subtracts what it moved since.
+    // By the sampler about every 100 ms: what each node has free. The mover accounts for what it moved since.
     std::array<std::atomic<uint64_t>, kMaxNodes> free_bytes{};
     std::atomic<uint32_t> free_round{0};
 

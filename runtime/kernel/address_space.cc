@@ -16,11 +16,27 @@ bool is_anonymous_name(std::string_view name) {
     return name.empty() || name == "[heap]" || name.starts_with("[stack") || name.starts_with("[anon:");
 }
 
-uint64_t top_nodes(const Topology& topology) {
+uint64_t nodes_that(const Topology& topology, bool (Topology::*holds)(NodeId) const) {
     uint64_t mask = 0;
     for (int16_t node = 0; node < topology.node_count; ++node)
-        if (topology.is_top(NodeId{node})) mask |= 1ull << node;
+        if ((topology.*holds)(NodeId{node})) mask |= 1ull << node;
     return mask;
+}
+
+// Of the nodes of a tier, those that the policy leaves.
+uint64_t allowed_of(uint64_t tier, const sys::MemoryPolicy& policy) {
+    switch (policy.mode) {
+        case MPOL_DEFAULT:
+        case MPOL_LOCAL:
+            return tier;
+        case MPOL_PREFERRED:
+            return policy.nodes == 0 ? tier : tier & policy.nodes;    // an empty mask is how older kernels say local
+        case MPOL_BIND:
+        case MPOL_PREFERRED_MANY:
+            return tier & policy.nodes;
+        default:
+            return 0;    // the INTERLEAVE kinds, and modes newer than this library
+    }
 }
 
 }    // namespace
@@ -42,19 +58,11 @@ bool parse_mapping(std::string_view line, Mapping& out) {
 }
 
 uint64_t promotion_targets(const sys::MemoryPolicy& policy, const Topology& topology) {
-    const uint64_t top = top_nodes(topology);
-    switch (policy.mode) {
-        case MPOL_DEFAULT:
-        case MPOL_LOCAL:
-            return top;
-        case MPOL_PREFERRED:
-            return policy.nodes == 0 ? top : top & policy.nodes;    // an empty mask is how older kernels say local
-        case MPOL_BIND:
-        case MPOL_PREFERRED_MANY:
-            return top & policy.nodes;
-        default:
-            return 0;    // the INTERLEAVE kinds, and modes newer than this library
-    }
+    return allowed_of(nodes_that(topology, &Topology::is_top), policy);
+}
+
+uint64_t demotion_targets(const sys::MemoryPolicy& policy, const Topology& topology) {
+    return allowed_of(nodes_that(topology, &Topology::takes_demotions), policy);
 }
 
 int AddressSpace::refresh(FileSystem& files, PolicyOf targets_of) {

@@ -27,6 +27,10 @@ bool parse_mapping(std::string_view line, Mapping& out);
 // mask of lower-tier nodes alone says "stay". Default and local leave every top-tier node.
 uint64_t promotion_targets(const sys::MemoryPolicy& policy, const Topology& topology);
 
+// Bit per node of the lower tier that a page under this policy may be demoted to, by the same rules: a policy that
+// names top-tier nodes alone says that its pages stay there, even where PREFERRED would let new ones fall back.
+uint64_t demotion_targets(const sys::MemoryPolicy& policy, const Topology& topology);
+
 // One range of the snapshot.
 struct AddressRange {
     uintptr_t begin = 0;

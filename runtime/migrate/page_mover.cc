@@ -9,11 +9,25 @@ namespace {
 // A status that the kernel never writes: after a call that stopped half-way it writes none for the last batch.
 constexpr int kNotWritten = -4096;
 
-// What an error of the kernel means for a page that it was asked to move.
+// What an error of the kernel means for a page that it was asked to move. Errors are told apart for promotions only.
 struct Fate {
     PageOutcome outcome;
     Counter counter;
 };
+
+// What is counted for a kind of move.
+struct KindOfMove {
+    PageOutcome moved;
+    Counter success;
+    Counter bytes;
+    Counter fail;
+};
+constexpr KindOfMove kKinds[kMoveKinds] = {
+    {PageOutcome::kPromoted, Counter::pgpromote_success, Counter::promoted_bytes, Counter::pgpromote_fail},
+    {PageOutcome::kDemoted, Counter::pgdemote_success, Counter::demoted_bytes, Counter::pgdemote_fail},
+    {PageOutcome::kRehomed, Counter::numa_pages_migrated, Counter::rehomed_bytes, Counter::numa_pages_fail},
+};
+const KindOfMove& words_for(MoveKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
 // Of one page's status.
 Fate fate_of_page(long error) {
@@ -39,6 +53,12 @@ Fate fate_of_call(long error) {
     return {PageOutcome::kRefused, Counter::pgpromote_fail_other};
 }
 
+// Of memory whose policy, the program's word, keeps it from moving. A page below the policy that was sampled is another
+// mapping's by then, or its heat cannot be used; one that shall stay in DRAM is best not asked about again.
+PageOutcome forbidden(MoveKind kind) {
+    return kind == MoveKind::kDemote ? PageOutcome::kRefused : PageOutcome::kAbsent;
+}
+
 uintptr_t last_page_of(uintptr_t address, uint32_t base_pages) {
     return address + uint64_t{base_pages - 1} * kPageBytes;
 }
@@ -49,7 +69,8 @@ void* kernel_address(uintptr_t address) { return reinterpret_cast<void*>(address
 // Merges neighbouring pages with the same fate into one outcome.
 class OutcomeRun {
 public:
-    OutcomeRun(PageMover::Report report, TimeNs now, NodeId target) : report_(report), now_(now), target_(target) {}
+    OutcomeRun(PageMover::Report report, TimeNs now, MoveKind kind, NodeId target)
+        : report_(report), now_(now), kind_(kind), target_(target) {}
     ~OutcomeRun() { flush(); }
     OutcomeRun(const OutcomeRun&) = delete;
     OutcomeRun& operator=(const OutcomeRun&) = delete;
@@ -61,7 +82,7 @@ public:
             return;
         }
         flush();
-        run_ = MoveOutcome{address, pages, outcome, node, now_, target_};
+        run_ = MoveOutcome{address, pages, outcome, node, now_, target_, kind_};
     }
 
 private:
@@ -71,46 +92,79 @@ private:
     }
     PageMover::Report report_;
     TimeNs now_;
+    MoveKind kind_;
     NodeId target_;
     MoveOutcome run_{};
 };
 
 }    // namespace
 
-// The planned node, or the nearest other top-tier node that still has room and lies nearer than the lower tier. No
+// The node that distances to possible targets are taken from. Rows of nodes without CPUs say nothing.
+NodeId PageMover::origin_of(const Move& move) const {
+    if (move.kind != MoveKind::kDemote) return move.target;
+    if (topology_.valid(move.from)) return move.from;
+    for (int16_t n = 0; n < topology_.node_count; ++n)
+        if (topology_[NodeId{n}].has_cpus) return NodeId{n};
+    return NodeId{0};
+}
+
+bool PageMover::is_target(MoveKind kind, NodeId node) const {
+    return kind == MoveKind::kDemote ? topology_.takes_demotions(node) : topology_.is_top(node);
+}
+
+// The planned node, or the nearest other one of its tier that still has room, what waits in the batch included. No
 // node: kNoNode.
 NodeId PageMover::choose_target(const Move& move, uint64_t allowed) {
-    const uint64_t bytes = uint64_t{move.pages} * kPageBytes;
+    const auto& distances = topology_.distance[static_cast<unsigned>(origin_of(move).value)];
     NodeId best = kNoNode;
     unsigned best_distance = ~0U;
     for (int16_t n = 0; n < topology_.node_count; ++n) {
         const NodeId node{n};
-        if (!topology_.is_top(node) || (allowed >> n & 1) == 0) continue;
-        const unsigned distance =
-            node == move.target ? 0 : topology_.distance[static_cast<unsigned>(move.target.value)][n];
-        if (distance >= best_distance || world_.room_on(node) < bytes) continue;
+        if ((allowed >> n & 1) == 0 || !is_target(move.kind, node)) continue;
+        if (move.kind == MoveKind::kRehome && node != move.target) continue;
+        const unsigned distance = node == move.target ? 0 : distances[static_cast<unsigned>(n)];
+        const uint64_t wanted = uint64_t{move.pages} * kPageBytes + (node == target_ ? bytes() : 0);
+        if (distance >= best_distance || world_.room_on(node) < wanted) continue;
         best = node;
         best_distance = distance;
     }
     return best;
 }
 
+PageMover::Place PageMover::place_of(NodeId from, NodeId node) const {
+    const bool lower = topology_.is_lower(node);
+    switch (kind_) {
+        case MoveKind::kDemote:
+            if (lower) return Place::kTarget;
+            return !from.valid() || node == from ? Place::kSource : Place::kElsewhere;
+        case MoveKind::kRehome:
+            if (node == target_) return Place::kTarget;
+            return lower ? Place::kElsewhere : Place::kSource;
+        case MoveKind::kPromote:
+            break;
+    }
+    return lower ? Place::kSource : Place::kTarget;
+}
+
+// All of a move at once. `counter`: pages_stale, or the part of pgpromote_fail.
 void PageMover::refuse(const Move& move, PageOutcome outcome, Counter counter, Report report) {
-    counters_.add(counter, move.pages);
-    if (counter != Counter::pages_stale) counters_.add(Counter::pgpromote_fail, move.pages);
-    report(MoveOutcome{move.address, move.pages, outcome, kNoNode, world_.now(), move.target});
+    const bool failed = counter != Counter::pages_stale;
+    if (failed) counters_.add(words_for(move.kind).fail, move.pages);
+    if (!failed || move.kind == MoveKind::kPromote) counters_.add(counter, move.pages);
+    report(outcome_of(move, outcome, world_.now()));
 }
 
 bool PageMover::add(const Move& move, Report report) {
     const uint32_t folios = move.rule == MoveRule::kHuge ? 1 : move.pages;
     if (!empty() && (count_ + folios > kMaxBatchPages || base_pages_ + move.pages > kMaxBatchPages)) return false;
-    if (!topology_.valid(move.target) || world_.generation_of(move.address) != move.heap_generation) {
+    const bool names_its_end = topology_.valid(move.target) || move.kind == MoveKind::kDemote;
+    if (!names_its_end || world_.generation_of(move.address) != move.heap_generation) {
         refuse(move, PageOutcome::kAbsent, Counter::pages_stale, report);
         return true;
     }
-    const uint64_t allowed = world_.targets_of(move.address);
+    const uint64_t allowed = world_.targets_of(move.address, move.kind);
     if (allowed == 0) {
-        refuse(move, PageOutcome::kAbsent, Counter::pages_stale, report);
+        refuse(move, forbidden(move.kind), Counter::pages_stale, report);
         return true;
     }
     const NodeId target = choose_target(move, allowed);
@@ -118,13 +172,14 @@ bool PageMover::add(const Move& move, Report report) {
         refuse(move, PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem, report);
         return true;
     }
-    if (!empty() && target != target_) return false;
+    if (!empty() && (target != target_ || move.kind != kind_)) return false;
     target_ = target;
+    kind_ = move.kind;
     ask_and_add(move, report);
     return true;
 }
 
-// Asks where the pages are (187 ns a page) and keeps those on the lower tier: a page that is on the target already
+// Asks where the pages are (187 ns a page) and keeps those that are to be moved: a page that is on the target already
 // would end the kernel's batch, and somebody else may have moved pages since they were sampled. Of a huge page the
 // first and the last base page.
 void PageMover::ask_and_add(const Move& move, Report report) {
@@ -145,20 +200,29 @@ void PageMover::ask_and_add(const Move& move, Report report) {
 // statuses_ says where the folios of `move` are.
 void PageMover::add_known(const Move& move, uint32_t folios, Report report) {
     const auto base_pages = static_cast<uint16_t>(move.rule == MoveRule::kHuge ? move.pages : 1);
-    OutcomeRun run(report, world_.now(), target_);
+    OutcomeRun run(report, world_.now(), kind_, target_);
     for (uint32_t i = 0; i < folios; ++i) {
         const uintptr_t address = move.address + uint64_t{i} * kPageBytes;
-        const NodeId node{static_cast<int16_t>(statuses_[i])};
-        if (statuses_[i] >= 0 && topology_.is_lower(node)) {
-            entries_[count_++] =
-                Entry{address, move.heap_generation, base_pages, node.value, PageOutcome::kNotTried, true, 0};
-            base_pages_ += base_pages;
-        } else if (statuses_[i] >= 0) {
-            counters_.add(Counter::pages_at_target, base_pages);
-            run.add(address, base_pages, PageOutcome::kAtTarget, node);
-        } else {
+        if (statuses_[i] < 0) {
             counters_.add(Counter::pages_absent, base_pages);
             run.add(address, base_pages, PageOutcome::kAbsent, kNoNode);
+            continue;
+        }
+        const NodeId node{static_cast<int16_t>(statuses_[i])};
+        switch (place_of(move.from, node)) {
+            case Place::kSource:
+                entries_[count_++] = {address,    move.heap_generation,   base_pages, node.value,
+                                      node.value, PageOutcome::kNotTried, true,       0};
+                base_pages_ += base_pages;
+                break;
+            case Place::kTarget:
+                counters_.add(Counter::pages_at_target, base_pages);
+                run.add(address, base_pages, PageOutcome::kAtTarget, node);
+                break;
+            case Place::kElsewhere:
+                counters_.add(Counter::pages_elsewhere, base_pages);
+                run.add(address, base_pages, PageOutcome::kElsewhere, node);
+                break;
         }
     }
 }
@@ -173,8 +237,8 @@ long PageMover::ask(uint32_t arguments) {
 void PageMover::fail(Entry& entry, PageOutcome outcome, Counter part) {
     entry.pending = false;
     entry.outcome = outcome;
-    counters_.add(Counter::pgpromote_fail, entry.base_pages);
-    counters_.add(part, entry.base_pages);
+    counters_.add(words_for(kind_).fail, entry.base_pages);
+    if (kind_ == MoveKind::kPromote) counters_.add(part, entry.base_pages);
 }
 
 // The wait for the budget may have been long, and a plan goes over several mappings: add() saw the first page's policy
@@ -183,9 +247,11 @@ void PageMover::fail(Entry& entry, PageOutcome outcome, Counter part) {
 void PageMover::drop_stale() {
     for (Entry& entry : std::span(entries_).first(count_)) {
         const bool same_memory = world_.generation_of(entry.address) == entry.generation;
-        if (same_memory && (world_.targets_of(entry.address) >> target_.value & 1) != 0) continue;
+        const bool allowed = (world_.targets_of(entry.address, kind_) >> target_.value & 1) != 0;
+        if (same_memory && allowed) continue;
         entry.pending = false;
-        entry.outcome = PageOutcome::kAbsent;    // its heat is another memory's
+        // Of other memory than the one that was sampled the heat says nothing.
+        entry.outcome = same_memory ? forbidden(kind_) : PageOutcome::kAbsent;
         counters_.add(Counter::pages_stale, entry.base_pages);
     }
 }
@@ -230,15 +296,17 @@ void PageMover::settle(Entry& entry, int status) {
         return fail(entry, fate.outcome, fate.counter);
     }
     entry.node = static_cast<int16_t>(status);
-    if (topology_.is_lower(NodeId{entry.node})) return;    // still pending
+    if (place_of(kNoNode, NodeId{entry.node}) != Place::kTarget) return;    // still pending
     entry.pending = false;
-    entry.outcome = PageOutcome::kPromoted;
-    if (entry.base_pages == 1) count_promoted(1);    // huge ones: confirm_huge_pages
+    entry.outcome = words_for(kind_).moved;
+    if (entry.base_pages == 1) count_moved(entry);    // huge ones: confirm_huge_pages
 }
 
-void PageMover::count_promoted(uint32_t base_pages) {
-    counters_.add(Counter::pgpromote_success, base_pages);
-    counters_.add(Counter::promoted_bytes, uint64_t{base_pages} * kPageBytes);
+void PageMover::count_moved(const Entry& entry) {
+    const uint64_t bytes = uint64_t{entry.base_pages} * kPageBytes;
+    counters_.add(words_for(kind_).success, entry.base_pages);
+    counters_.add(words_for(kind_).bytes, bytes);
+    world_.moved(NodeId{entry.from}, NodeId{entry.node}, bytes);
 }
 
 void PageMover::give_up_pending(long result) {
@@ -252,7 +320,7 @@ void PageMover::give_up_pending(long result) {
 void PageMover::confirm_huge_pages() {
     uint32_t arguments = 0;
     for (uint32_t i = 0; i < count_; ++i) {
-        if (entries_[i].base_pages == 1 || entries_[i].outcome != PageOutcome::kPromoted) continue;
+        if (entries_[i].base_pages == 1 || entries_[i].outcome != words_for(kind_).moved) continue;
         index_[arguments] = i;
         pages_[arguments++] = kernel_address(last_page_of(entries_[i].address, entries_[i].base_pages));
     }
@@ -265,7 +333,7 @@ void PageMover::confirm_huge_pages() {
             entry.base_pages = 1;
             counters_.add(Counter::pages_stale, entry.split_off);
         }
-        count_promoted(entry.base_pages);
+        count_moved(entry);
     }
 }
 
@@ -290,7 +358,7 @@ void PageMover::drop(Report report) {
 }
 
 void PageMover::report_all(Report report) {
-    OutcomeRun run(report, world_.now(), target_);
+    OutcomeRun run(report, world_.now(), kind_, target_);
     for (const Entry& entry : std::span(entries_).first(count_)) {
         run.add(entry.address, entry.base_pages, entry.outcome, NodeId{entry.node});
         if (entry.split_off > 0) run.add(entry.address + kPageBytes, entry.split_off, PageOutcome::kAbsent, kNoNode);

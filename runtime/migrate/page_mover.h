@@ -17,12 +17,15 @@ class MoveWorld {
 public:
     // As move_pages(2): 0, pages left behind, or -errno. `targets` null asks.
     virtual long move_pages(std::span<void* const> pages, const int* targets, int* statuses) = 0;
-    // Nodes that the policy of the mapping at `address` lets its pages be promoted to; 0 when it must stay.
-    virtual uint64_t targets_of(uintptr_t address) = 0;
+    // Nodes that the policy of the mapping at `address` lets its pages go to by a move of this kind; 0 when it must
+    // stay.
+    virtual uint64_t targets_of(uintptr_t address, MoveKind kind) = 0;
     // Changes when the memory at `address` was unmapped, purged or reused (HeapExtent::generation).
     virtual uint32_t generation_of(uintptr_t address) = 0;
     // Bytes that may still be put on `node` with its headroom kept.
     virtual uint64_t room_on(NodeId node) = 0;
+    // Pages went from one node to another: room is there, and taken here.
+    virtual void moved(NodeId from, NodeId to, uint64_t bytes) = 0;
     virtual TimeNs now() = 0;
 
 protected:
@@ -30,10 +33,12 @@ protected:
 };
 
 inline constexpr uint32_t kMaxBatchPages = 2048;    // 8 MiB of base pages
+static_assert(kMaxBatchPages <= kMostOutcomePages);
 
 // Moves pages in batches, in two steps so that the budget can be asked in between:
 //
-//   add(move)...  checks that the plan still holds, asks the kernel where the pages are, keeps those on the lower tier
+//   add(move)...  checks that the plan still holds, asks the kernel where the pages are, keeps those that are where the
+//                 kind of move takes them from
 //   bytes()       what execute() would move: the caller takes that from the budget
 //   execute()     checks again, page by page; one moving call, a second for what a pinned page held up; every page gets
 //                 its outcome
@@ -54,8 +59,8 @@ public:
     uint32_t folios() const { return count_; }
     NodeId target() const { return target_; }
 
-    // False when `move` must wait for the next batch: another target, or no room left. An empty batch takes every move.
-    // Pages that need no move, or may not be moved, are reported at once.
+    // False when `move` must wait for the next batch: another kind or target, or no room left. An empty batch takes
+    // every move. Pages that need no move, or may not be moved, are reported at once.
     bool add(const Move& move, Report report);
     // Moves what was added; afterwards the batch is empty.
     void execute(Report report);
@@ -63,17 +68,23 @@ public:
     void drop(Report report);
 
 private:
+    // Where a page lies, as its move sees it.
+    enum class Place : uint8_t { kSource, kTarget, kElsewhere };
     struct Entry {
         uintptr_t address;
         uint32_t generation;
         uint16_t base_pages;    // 1, or 512 for a huge page
+        int16_t from;           // where it was
         int16_t node;           // where it is, as far as known
         PageOutcome outcome;
         bool pending;
         uint16_t split_off;    // pages behind the first that turned out not to belong to a huge page
     };
 
+    NodeId origin_of(const Move& move) const;
+    bool is_target(MoveKind kind, NodeId node) const;
     NodeId choose_target(const Move& move, uint64_t allowed);
+    Place place_of(NodeId from, NodeId node) const;
     void ask_and_add(const Move& move, Report report);
     void add_known(const Move& move, uint32_t folios, Report report);
     void refuse(const Move& move, PageOutcome outcome, Counter counter, Report report);
@@ -84,7 +95,7 @@ private:
     void ask_about_pending();
     long ask(uint32_t arguments);
     void settle(Entry& entry, int status);
-    void count_promoted(uint32_t base_pages);
+    void count_moved(const Entry& entry);
     void give_up_pending(long result);
     void confirm_huge_pages();
     void report_all(Report report);
@@ -92,6 +103,7 @@ private:
     const Topology& topology_;
     MoveWorld& world_;
     Counters& counters_;
+    MoveKind kind_ = MoveKind::kPromote;
     NodeId target_{};
     uint32_t count_ = 0;
     uint32_t base_pages_ = 0;

@@ -373,9 +373,12 @@ void PromotionPolicy::report_page(Block block, unsigned index, const MoveOutcome
     switch (outcome.outcome) {
         case PageOutcome::kPromoted:
         case PageOutcome::kAtTarget:
+        case PageOutcome::kDemoted:
+        case PageOutcome::kRehomed:
+        case PageOutcome::kElsewhere:
             if (outcome.outcome == PageOutcome::kPromoted) add_saturating(header.promoted, 1);
-            header.moved = now;
-            header.set_top(page, true);
+            if (outcome.in_top_tier()) header.moved = now;
+            header.set_top(page, outcome.in_top_tier());
             header.set_state(page, PageState::kCold);
             return;
         case PageOutcome::kAbsent:
@@ -385,7 +388,7 @@ void PromotionPolicy::report_page(Block block, unsigned index, const MoveOutcome
         case PageOutcome::kNoMemory:
             header.retry = now + cool_down_;
             header.set_state(page, PageState::kCooling);
-            if (header.whole) heat_.list(block);
+            if (header.whole && outcome.kind == MoveKind::kPromote) heat_.list(block);
             return;
         case PageOutcome::kRefused:
             header.set_state(page, PageState::kRefused);

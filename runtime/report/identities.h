@@ -58,13 +58,20 @@ inline constexpr std::array kIdentities{
                                                                c[Counter::pages_by_chunk_rule] +
                                                                c[Counter::pages_by_huge_rule];
              }},
-    Identity{"pgpromote_candidate = success + at target + absent + stale + expired + fail + dropped + observed",
+    // What can befall a page of any kind of plan is counted once for all kinds.
+    Identity{"candidates = moved + at target + elsewhere + absent + stale + expired + fail + dropped + observed",
              IdentityScope::kAfterStop,
              [](const CounterValues& c) {
-                 return c[Counter::pgpromote_candidate] == c[Counter::pgpromote_success] + c[Counter::pages_at_target] +
-                                                               c[Counter::pages_absent] + c[Counter::pages_stale] +
-                                                               c[Counter::pages_expired] + c[Counter::pgpromote_fail] +
-                                                               c[Counter::plans_dropped] + c[Counter::pages_observed];
+                 const uint64_t candidates = c[Counter::pgpromote_candidate] + c[Counter::pgdemote_candidate] +
+                                             c[Counter::numa_pages_candidate];
+                 const uint64_t moved =
+                     c[Counter::pgpromote_success] + c[Counter::pgdemote_success] + c[Counter::numa_pages_migrated];
+                 const uint64_t failed =
+                     c[Counter::pgpromote_fail] + c[Counter::pgdemote_fail] + c[Counter::numa_pages_fail];
+                 return candidates == moved + failed + c[Counter::pages_at_target] + c[Counter::pages_elsewhere] +
+                                          c[Counter::pages_absent] + c[Counter::pages_stale] +
+                                          c[Counter::pages_expired] + c[Counter::plans_dropped] +
+                                          c[Counter::pages_observed];
              }},
     Identity{"pgpromote_fail = busy + nomem + access + fault + other", IdentityScope::kAlways,
              [](const CounterValues& c) {

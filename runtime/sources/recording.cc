@@ -7,7 +7,7 @@
 namespace pghot {
 namespace {
 
-// Payload sizes of version 1, without the text of phases and marks and the tables of a topology.
+// Payload sizes, without the text of phases and marks and the tables of a topology.
 constexpr size_t kSampleBytes = 32;
 constexpr size_t kObjectBytes = 32;
 constexpr size_t kMomentBytes = 16;
@@ -177,8 +177,9 @@ void RecordingWriter::write(const Move& move) {
     put(move.heap_generation);
     put(move.target.value);
     put(static_cast<uint8_t>(move.rule));
-    put(uint8_t{0});
-    put(uint32_t{0});
+    put(static_cast<uint8_t>(move.kind));
+    put(static_cast<int16_t>(move.from.value + 1));    // so that 0, as in version 1, is no node
+    put(uint16_t{0});
 }
 
 void RecordingWriter::write(const MoveOutcome& outcome) {
@@ -189,7 +190,7 @@ void RecordingWriter::write(const MoveOutcome& outcome) {
     put(outcome.node.value);
     put(outcome.target.value);
     put(static_cast<uint8_t>(outcome.outcome));
-    put(uint8_t{0});
+    put(static_cast<uint8_t>(outcome.kind));
     put(uint16_t{0});
     put(uint32_t{0});
 }
@@ -228,7 +229,7 @@ RecordingReader::RecordingReader(std::span<const std::byte> recording) : rest_(r
         state_ = RecordingState::kNotARecording;
     } else if (byte_order != kRecordingByteOrder) {
         state_ = RecordingState::kOtherByteOrder;
-    } else if (version != kRecordingVersion) {
+    } else if (version < kOldestRecordingVersion || version > kRecordingVersion) {
         state_ = RecordingState::kOtherVersion;
     } else {
         rest_ = recording.subspan(kRecordingHeadBytes);
@@ -303,9 +304,12 @@ bool decode(const RecordView& record, Move& out) {
     out.heap_generation = fields.get<uint32_t>();
     out.target = fields.get_node();
     out.rule = fields.get_enum(MoveRule::kHuge);
+    out.kind = fields.get_enum(MoveKind::kRehome);
+    const auto from = fields.get<int16_t>();
+    fields.require(from >= 0 && from <= static_cast<int>(kMaxNodes));
+    out.from = NodeId{static_cast<int16_t>(from - 1)};
     fields.require(out.address % kPageBytes == 0 && out.pages > 0 && out.pages <= kPagesPerChunk);
-    fields.get<uint8_t>();
-    fields.get<uint32_t>();
+    fields.get<uint16_t>();
     return fields.good();
 }
 
@@ -317,9 +321,9 @@ bool decode(const RecordView& record, MoveOutcome& out) {
     out.pages = fields.get<uint32_t>();
     out.node = fields.get_node();
     out.target = fields.get_node();
-    out.outcome = fields.get_enum(PageOutcome::kNotTried);
-    fields.require(out.address % kPageBytes == 0 && out.pages > 0 && out.pages <= kPagesPerChunk);
-    fields.get<uint8_t>();
+    out.outcome = fields.get_enum(PageOutcome::kElsewhere);
+    out.kind = fields.get_enum(MoveKind::kRehome);
+    fields.require(out.address % kPageBytes == 0 && out.pages > 0 && out.pages <= kMostOutcomePages);
     fields.get<uint16_t>();
     fields.get<uint32_t>();
     return fields.good();

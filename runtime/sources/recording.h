@@ -11,7 +11,7 @@
 #include "runtime/policy/move.h"
 #include "runtime/policy/sample.h"
 
-// Recording version 1: what a run saw and did, for replay, tuning and tests.
+// Recording version 2: what a run saw and did, for replay, tuning and tests.
 //
 //   file   = head, record*
 //   head   = magic "pghotrec", u32 version, u32 byte order mark 0x01020304, u64 start (ns of CLOCK_MONOTONIC)
@@ -19,10 +19,12 @@
 //
 // Integers are in the byte order of the mark, unaligned. A reader skips types that it does not know, and what follows
 // the fields it knows in a payload: later versions add at the end. A file may end anywhere (the program was killed).
+// Version 1 had zeros where moves and outcomes now say which way pages go, and zero there is promotion: it is read too.
 namespace pghot {
 
 inline constexpr char kRecordingMagic[8] = {'p', 'g', 'h', 'o', 't', 'r', 'e', 'c'};
-inline constexpr uint32_t kRecordingVersion = 1;
+inline constexpr uint32_t kRecordingVersion = 2;
+inline constexpr uint32_t kOldestRecordingVersion = 1;
 inline constexpr uint32_t kRecordingByteOrder = 0x01020304;
 inline constexpr size_t kRecordingHeadBytes = 24;
 inline constexpr size_t kRecordHeadBytes = 8;

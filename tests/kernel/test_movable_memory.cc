@@ -67,7 +67,24 @@ TEST_F(MovableMemoryTest, ScopeHeapIsTheHeapAlone) {
 TEST_F(MovableMemoryTest, APinnedPlacementStays) {
     heap_is(0, 16, {.ours = true, .movable = false});
     EXPECT_FALSE(made(Scope::kProcess).may_move(at(3)));
-    EXPECT_EQ(promotion_targets_at(at(3), Scope::kProcess, thread_policy, topology), 0u);
+    EXPECT_EQ(targets_at(at(3), MoveKind::kPromote, Scope::kProcess, thread_policy, topology), 0u);
+}
+
+// The other way too.
+TEST_F(MovableMemoryTest, WhatTheProgramBoundIsNotDemoted) {
+    topology.node_count = 2;
+    topology.nodes[1] = {.online_memory = true, .allowed = true, .lower_tier = true};
+    const auto may_be_demoted_to = [&] {
+        return targets_at(at(3), MoveKind::kDemote, Scope::kProcess, thread_policy, topology);
+    };
+    EXPECT_EQ(may_be_demoted_to(), 0b10u);
+    const unsigned long node0 = 1;
+    ASSERT_EQ(mbind(memory, kBytes, MPOL_PREFERRED, &node0, 64, 0), 0);
+    EXPECT_EQ(may_be_demoted_to(), 0u);
+    heap_is(0, 256, {.ours = true, .bound = true});
+    EXPECT_EQ(may_be_demoted_to(), 0b10u) << "a placement of ours";
+    heap_is(0, 256, {.ours = true, .movable = false, .bound = true});
+    EXPECT_EQ(may_be_demoted_to(), 0u) << "pinned";
 }
 
 // Our own "born here" is not the program's "stay here".
@@ -77,11 +94,13 @@ TEST_F(MovableMemoryTest, APolicyOfOursDoesNotHoldPages) {
     topology.nodes[0].lower_tier = true;
     topology.node_count = 2;
     topology.nodes[1] = {.online_memory = true, .has_cpus = true, .allowed = true};
-    EXPECT_EQ(promotion_targets_at(at(3), Scope::kProcess, thread_policy, topology), 0u) << "the program's wish";
+    EXPECT_EQ(targets_at(at(3), MoveKind::kPromote, Scope::kProcess, thread_policy, topology), 0u)
+        << "the program's wish";
     heap_is(0, 256, {.ours = true, .bound = true});
-    EXPECT_EQ(promotion_targets_at(at(3), Scope::kProcess, thread_policy, topology), 0b10u);
+    EXPECT_EQ(targets_at(at(3), MoveKind::kPromote, Scope::kProcess, thread_policy, topology), 0b10u);
+    EXPECT_EQ(targets_at(at(3), MoveKind::kDemote, Scope::kProcess, thread_policy, topology), 0b01u);
     ASSERT_EQ(mbind(memory, kBytes, MPOL_BIND, &node0, 64, 0), 0);
-    EXPECT_EQ(promotion_targets_at(at(3), Scope::kProcess, thread_policy, topology), 0u)
+    EXPECT_EQ(targets_at(at(3), MoveKind::kPromote, Scope::kProcess, thread_policy, topology), 0u)
         << "bound in our heap by the program";
 }
 

@@ -63,6 +63,25 @@ TEST(PromotionTargets, APolicyOfTheProgramLimitsThem) {
     EXPECT_EQ(promotion_targets({6 /* WEIGHTED_INTERLEAVE */, 0b111}, topology), 0u);
 }
 
+// The same nodes the other way.
+TEST(DemotionTargets, MemoryThatTheProgramPutIntoDramStays) {
+    Topology topology;
+    topology.node_count = 4;
+    for (unsigned node = 0; node < 4; ++node) topology.nodes[node] = {.online_memory = true, .allowed = true};
+    topology.nodes[2].lower_tier = topology.nodes[3].lower_tier = true;
+    EXPECT_EQ(demotion_targets({MPOL_DEFAULT, 0}, topology), 0b1100u);
+    EXPECT_EQ(demotion_targets({MPOL_LOCAL, 0}, topology), 0b1100u);
+    EXPECT_EQ(demotion_targets({MPOL_PREFERRED, 0}, topology), 0b1100u);
+    EXPECT_EQ(demotion_targets({MPOL_BIND, 0b0001}, topology), 0u);
+    EXPECT_EQ(demotion_targets({MPOL_BIND, 0b0101}, topology), 0b0100u);
+    EXPECT_EQ(demotion_targets({MPOL_PREFERRED, 0b0001}, topology), 0u);
+    EXPECT_EQ(demotion_targets({5 /* PREFERRED_MANY */, 0b1010}, topology), 0b1000u);
+    EXPECT_EQ(demotion_targets({MPOL_INTERLEAVE, 0b1111}, topology), 0u);
+    topology.nodes[2].allowed = false;
+    topology.nodes[3].online_memory = false;
+    EXPECT_EQ(demotion_targets({MPOL_DEFAULT, 0}, topology), 0u) << "outside the cpuset, or without memory";
+}
+
 class AddressSpaceTest : public testing::Test {
 protected:
     int refresh() {

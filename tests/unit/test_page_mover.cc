@@ -37,8 +37,9 @@ public:
     std::set<uintptr_t> pinned;              // stays behind
     std::map<uintptr_t, int> refuses;        // page -> status that it gets instead of moving
     std::map<uintptr_t, uintptr_t> folio;    // page -> another page that the kernel moves with it
-    std::map<uintptr_t, uint64_t> policy;    // page -> allowed targets; absent: 0b011
-    std::map<int16_t, uint64_t> room{{0, 1ull << 40}, {1, 1ull << 40}};
+    std::map<uintptr_t, uint64_t> policy;    // page -> allowed targets; absent: every node
+    std::map<int16_t, uint64_t> room{{0, 1ull << 40}, {1, 1ull << 40}, {2, 1ull << 40}, {3, 1ull << 40}};
+    std::map<std::pair<int, int>, uint64_t> went;    // from, to -> bytes
     uint32_t generation = 0;
     long fail_moves_with = 0;
     long fail_queries_with = 0;
@@ -48,12 +49,13 @@ public:
     long move_pages(std::span<void* const> pages, const int* targets, int* statuses) override {
         return targets == nullptr ? query(pages, statuses) : move(pages, targets, statuses);
     }
-    uint64_t targets_of(uintptr_t address) override {
+    uint64_t targets_of(uintptr_t address, MoveKind) override {
         const auto known = policy.find(address);
-        return known == policy.end() ? 0b011 : known->second;
+        return known == policy.end() ? 0b1111 : known->second;
     }
     uint32_t generation_of(uintptr_t) override { return generation; }
     uint64_t room_on(NodeId wanted) override { return room[wanted.value]; }
+    void moved(NodeId from, NodeId to, uint64_t bytes) override { went[{from.value, to.value}] += bytes; }
     TimeNs now() override { return TimeNs{++clock_}; }
 
 private:
@@ -99,6 +101,17 @@ protected:
         planned += count;
         return Move{page(first), count, NodeId{target}, rule, 0, TimeNs{1}};
     }
+    Move demotion(unsigned first, unsigned count, int16_t from = -1, int16_t target = -1) {
+        Move move = plan(first, count, target);
+        move.kind = MoveKind::kDemote;
+        move.from = NodeId{from};
+        return move;
+    }
+    Move rehoming(unsigned first, unsigned count, int16_t target) {
+        Move move = plan(first, count, target);
+        move.kind = MoveKind::kRehome;
+        return move;
+    }
     PageMover::Report report() { return on_outcome; }
     bool add(const Move& move) { return mover->add(move, on_outcome); }
     void execute() { mover->execute(on_outcome); }
@@ -110,9 +123,12 @@ protected:
     uint64_t counter(Counter which) { return counters.get(which); }
     // Every planned page has exactly one fate.
     void TearDown() override {
-        const uint64_t fates = counter(Counter::pgpromote_success) + counter(Counter::pages_at_target) +
-                               counter(Counter::pages_absent) + counter(Counter::pages_stale) +
-                               counter(Counter::pages_expired) + counter(Counter::pgpromote_fail);
+        uint64_t fates = 0;
+        for (Counter each :
+             {Counter::pgpromote_success, Counter::pgdemote_success, Counter::numa_pages_migrated,
+              Counter::pages_at_target, Counter::pages_elsewhere, Counter::pages_absent, Counter::pages_stale,
+              Counter::pages_expired, Counter::pgpromote_fail, Counter::pgdemote_fail, Counter::numa_pages_fail})
+            fates += counter(each);
         EXPECT_EQ(fates, planned);
         unsigned reported = 0;
         for (const MoveOutcome& each : outcomes) reported += each.pages;
@@ -352,6 +368,135 @@ TEST_F(PageMoverTest, ATargetThatDoesNotExistIsStale) {
     ASSERT_TRUE(add(plan(0, 1, -1)));
     ASSERT_TRUE(add(plan(0, 1, 9)));
     EXPECT_EQ(counter(Counter::pages_stale), 2u);
+}
+
+// ---- the other ways
+
+// The machine with a second expander, node 3, farther from node 0 and nearer to node 1.
+class TwoExpanders : public PageMoverTest {
+protected:
+    TwoExpanders() {
+        topology.node_count = 4;
+        topology.nodes[3] = {.online_memory = true, .allowed = true, .lower_tier = true};
+        topology.distance[0][3] = 60;
+        topology.distance[1][3] = 40;
+    }
+};
+
+TEST_F(TwoExpanders, DemotionGoesToTheNearestLowerNode) {
+    pages_on(0, 0, 8);
+    pages_on(1, 8, 8);
+    ASSERT_TRUE(add(demotion(0, 8, 0)));
+    ASSERT_FALSE(
+        mover->add(Move{.address = page(8), .pages = 8, .kind = MoveKind::kDemote, .from = NodeId{1}}, on_outcome))
+        << "another target";
+    execute();
+    ASSERT_TRUE(add(demotion(8, 8, 1)));
+    execute();
+    EXPECT_EQ(kernel.node[page(0)], 2);
+    EXPECT_EQ(kernel.node[page(8)], 3);
+    EXPECT_EQ(counter(Counter::pgdemote_success), 16u);
+    EXPECT_EQ(counter(Counter::demoted_bytes), 16 * kPageBytes);
+    EXPECT_EQ(counter(Counter::pgpromote_success), 0u);
+    ASSERT_EQ(outcomes.size(), 2u);
+    EXPECT_EQ(outcomes[0].outcome, PageOutcome::kDemoted);
+    EXPECT_EQ(outcomes[0].kind, MoveKind::kDemote);
+    EXPECT_EQ(outcomes[0].node, NodeId{2});
+    EXPECT_FALSE(outcomes[0].in_top_tier());
+    EXPECT_EQ((kernel.went[{0, 2}]), 8 * kPageBytes) << "room on one node, less on the other";
+    EXPECT_EQ((kernel.went[{1, 3}]), 8 * kPageBytes);
+}
+
+TEST_F(TwoExpanders, AFullLowerNodeIsReplacedByTheOther) {
+    pages_on(0, 0, 16);
+    kernel.room[2] = 7 * kPageBytes;
+    ASSERT_TRUE(add(demotion(0, 8, 0)));
+    execute();
+    EXPECT_EQ(kernel.node[page(0)], 3);
+    kernel.room[3] = 0;
+    ASSERT_TRUE(add(demotion(8, 8, 0)));
+    EXPECT_EQ(pages_with(PageOutcome::kNoMemory), 8u);
+    EXPECT_EQ(counter(Counter::pgdemote_fail), 8u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail), 0u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_nomem), 0u) << "errors are told apart for promotions";
+}
+
+TEST_F(PageMoverTest, OnlyPagesOfTheNodeToBeRelievedAreDemoted) {
+    pages_on(0, 0, 4);
+    pages_on(1, 4, 4);
+    pages_on(2, 8, 4);
+    ASSERT_TRUE(add(demotion(0, 16, 0)));
+    EXPECT_EQ(mover->pages(), 4u);
+    execute();
+    EXPECT_EQ(pages_with(PageOutcome::kDemoted), 4u);
+    EXPECT_EQ(pages_with(PageOutcome::kElsewhere), 4u);
+    EXPECT_EQ(pages_with(PageOutcome::kAtTarget), 4u);
+    EXPECT_EQ(pages_with(PageOutcome::kAbsent), 4u);
+    EXPECT_EQ(kernel.node[page(4)], 1);
+    for (const MoveOutcome& each : outcomes)
+        if (each.outcome == PageOutcome::kElsewhere) {
+            EXPECT_EQ(each.node, NodeId{1});
+            EXPECT_TRUE(each.in_top_tier());
+        }
+    ASSERT_TRUE(add(demotion(4, 4)));
+    execute();
+    EXPECT_EQ(kernel.node[page(4)], 2) << "any top-tier node, where none is named";
+}
+
+TEST_F(PageMoverTest, WhatTheProgramPutIntoDramIsNotDemoted) {
+    pages_on(0, 0, 8);
+    kernel.policy[page(0)] = 0;
+    ASSERT_TRUE(add(demotion(0, 8, 0)));
+    EXPECT_TRUE(mover->empty());
+    EXPECT_EQ(pages_with(PageOutcome::kRefused), 8u) << "not to be planned again, and its heat stays";
+    EXPECT_EQ(counter(Counter::pages_stale), 8u);
+}
+
+TEST_F(PageMoverTest, RehomingGoesToTheNodeThatWasAskedForOrNowhere) {
+    pages_on(0, 0, 8);
+    pages_on(1, 8, 4);
+    pages_on(2, 12, 4);
+    ASSERT_TRUE(add(rehoming(0, 16, 1)));
+    execute();
+    EXPECT_EQ(counter(Counter::numa_pages_migrated), 8u);
+    EXPECT_EQ(counter(Counter::rehomed_bytes), 8 * kPageBytes);
+    EXPECT_EQ(pages_with(PageOutcome::kRehomed), 8u);
+    EXPECT_EQ(pages_with(PageOutcome::kAtTarget), 4u);
+    EXPECT_EQ(pages_with(PageOutcome::kElsewhere), 4u) << "that is a promotion's work";
+    EXPECT_EQ(kernel.node[page(12)], 2);
+    kernel.room[0] = 0;
+    ASSERT_TRUE(add(rehoming(0, 8, 0)));
+    EXPECT_EQ(pages_with(PageOutcome::kNoMemory), 8u);
+    EXPECT_EQ(counter(Counter::numa_pages_fail), 8u);
+}
+
+TEST_F(PageMoverTest, ABatchHoldsOneKind) {
+    pages_on(2, 0, 8);
+    pages_on(0, 8, 8);
+    ASSERT_TRUE(add(plan(0, 8, 1)));
+    const Move other = rehoming(8, 8, 1);
+    EXPECT_FALSE(add(other)) << "same target";
+    execute();
+    EXPECT_TRUE(add(other));
+    execute();
+    EXPECT_EQ(counter(Counter::pgpromote_success), 8u);
+    EXPECT_EQ(counter(Counter::numa_pages_migrated), 8u);
+}
+
+// Three moves of 8 pages and room for 20 pages.
+TEST_F(PageMoverTest, WhatWaitsInTheBatchTakesRoomToo) {
+    pages_on(2, 0, 24);
+    kernel.room[0] = 20 * kPageBytes;
+    ASSERT_TRUE(add(plan(0, 8)));
+    ASSERT_TRUE(add(plan(8, 8)));
+    const Move third = plan(16, 8);
+    EXPECT_FALSE(add(third)) << "to node 1, and in another batch";
+    execute();
+    kernel.room[0] -= 16 * kPageBytes;
+    ASSERT_TRUE(add(third));
+    execute();
+    EXPECT_EQ(kernel.node[page(8)], 0);
+    EXPECT_EQ(kernel.node[page(16)], 1);
 }
 
 }    // namespace

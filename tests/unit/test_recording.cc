@@ -66,13 +66,16 @@ TEST(Recording, EveryKindOfRecordReadsBackAsWritten) {
                     .target = NodeId{1},
                     .rule = MoveRule::kChunk,
                     .heap_generation = 77,
-                    .planned = TimeNs{99}};
+                    .planned = TimeNs{99},
+                    .kind = MoveKind::kDemote,
+                    .from = NodeId{0}};
     const MoveOutcome outcome{.address = 0x201000,
                               .pages = 3,
                               .outcome = PageOutcome::kBusy,
                               .node = NodeId{2},
                               .time = TimeNs{100},
-                              .target = NodeId{0}};
+                              .target = NodeId{0},
+                              .kind = MoveKind::kRehome};
     Recorder recorder;
     recorder.writer.begin(TimeNs{42});
     recorder.writer.write(machine);
@@ -127,6 +130,8 @@ TEST(Recording, EveryKindOfRecordReadsBackAsWritten) {
     EXPECT_EQ(move_again.rule, move.rule);
     EXPECT_EQ(move_again.heap_generation, move.heap_generation);
     EXPECT_EQ(move_again.planned, move.planned);
+    EXPECT_EQ(move_again.kind, MoveKind::kDemote);
+    EXPECT_EQ(move_again.from, NodeId{0});
     MoveOutcome outcome_again;
     ASSERT_TRUE(reader.next(view) && decode(view, outcome_again));
     EXPECT_EQ(outcome_again.address, outcome.address);
@@ -135,6 +140,7 @@ TEST(Recording, EveryKindOfRecordReadsBackAsWritten) {
     EXPECT_EQ(outcome_again.node, NodeId{2});
     EXPECT_EQ(outcome_again.target, NodeId{0});
     EXPECT_EQ(outcome_again.time, TimeNs{100});
+    EXPECT_EQ(outcome_again.kind, MoveKind::kRehome);
     EXPECT_FALSE(reader.next(view));
     EXPECT_EQ(reader.state(), RecordingState::kEnd);
 }
@@ -234,8 +240,12 @@ TEST(Recording, ForeignFilesAreRefusedWithTheReason) {
     other[0] = std::byte{'P'};
     EXPECT_EQ(state_of(other), RecordingState::kNotARecording);
     other = good;
-    other[8] = std::byte{2};
-    EXPECT_EQ(state_of(other), RecordingState::kOtherVersion);
+    other[8] = std::byte{1};
+    EXPECT_EQ(state_of(other), RecordingState::kGood) << "version 1 differs in what it left zero";
+    for (uint8_t version : {0, 3}) {
+        other[8] = std::byte{version};
+        EXPECT_EQ(state_of(other), RecordingState::kOtherVersion);
+    }
     other = good;
     std::swap(other[12], other[15]);
     std::swap(other[13], other[14]);
@@ -260,6 +270,33 @@ TEST(Recording, CutAnywhereGivesTheWholeRecordsBeforeTheCut) {
         const bool between = (size - kRecordingHeadBytes) % 40 == 0;
         EXPECT_EQ(reader.state(), between ? RecordingState::kEnd : RecordingState::kTruncated);
     }
+}
+
+// The bytes that version 1 left zero: a move of it is a promotion from anywhere.
+TEST(Recording, AMoveOfVersionOneIsAPromotion) {
+    Recorder recorder;
+    recorder.writer.begin(TimeNs{1});
+    recorder.writer.write(Move{.address = 0x200000, .pages = 1, .target = NodeId{1}});
+    Bytes file = recorder.finish();
+    file[8] = std::byte{1};
+    for (size_t i = file.size() - 7; i < file.size(); ++i) EXPECT_EQ(file[i], std::byte{0}) << i;
+    RecordingReader reader(file);
+    RecordView view;
+    Move move;
+    ASSERT_TRUE(reader.next(view) && decode(view, move));
+    EXPECT_EQ(move.kind, MoveKind::kPromote);
+    EXPECT_EQ(move.from, kNoNode);
+}
+
+TEST(Recording, AnOutcomeOfSeveralChunksReadsBack) {
+    Recorder recorder;
+    recorder.writer.begin(TimeNs{1});
+    recorder.writer.write(MoveOutcome{.address = 0x200000, .pages = kMostOutcomePages});
+    RecordingReader reader(recorder.finish());
+    RecordView view;
+    MoveOutcome outcome;
+    ASSERT_TRUE(reader.next(view) && decode(view, outcome));
+    EXPECT_EQ(outcome.pages, kMostOutcomePages);
 }
 
 TEST(Recording, ValuesThatDoNotExistAreRefused) {
