@@ -41,12 +41,15 @@ struct PagesInChunk {
 
 }    // namespace
 
-ExtentRegistry::Entry* ExtentRegistry::entry_of(uintptr_t address) const {
+ExtentRegistry::Leaf* ExtentRegistry::leaf_of(uintptr_t address) const {
     if (address >> kAddressBits != 0) return nullptr;
     // Acquire: pairs with the release in make_leaf, so that a leaf is seen zeroed.
-    Leaf* leaf = top_[address >> (kChunkBits + kLeafBits)].load(std::memory_order_acquire);
-    if (leaf == nullptr) return nullptr;
-    return &leaf->entries[(address >> kChunkBits) & (kLeafChunks - 1)];
+    return top_[address >> (kChunkBits + kLeafBits)].load(std::memory_order_acquire);
+}
+
+ExtentRegistry::Entry* ExtentRegistry::entry_of(uintptr_t address) const {
+    Leaf* leaf = leaf_of(address);
+    return leaf == nullptr ? nullptr : &leaf->entries[index_in_leaf(address)];
 }
 
 // Memory that is about to be written is not read first: the kernel would lend its zero page and fault again, which a
@@ -56,7 +59,7 @@ ExtentRegistry::Entry* ExtentRegistry::make_entry(uintptr_t address) {
     std::atomic<Leaf*>& slot = top_[address >> (kChunkBits + kLeafBits)];
     Leaf* leaf = slot.fetch_add(0, std::memory_order_acquire);
     if (leaf == nullptr) leaf = make_leaf(slot);
-    return leaf == nullptr ? nullptr : &leaf->entries[(address >> kChunkBits) & (kLeafChunks - 1)];
+    return leaf == nullptr ? nullptr : &leaf->entries[index_in_leaf(address)];
 }
 
 ExtentRegistry::Leaf* ExtentRegistry::make_leaf(std::atomic<Leaf*>& slot) {
@@ -144,6 +147,46 @@ bool ExtentRegistry::has_moved_mark(uintptr_t begin) const {
 
 void ExtentRegistry::set_moved_mark(uintptr_t begin, bool moved) {
     if (Entry* entry = entry_of(begin)) update(*entry, [moved](Chunk& known) { known.moved = moved; });
+}
+
+namespace {
+
+// The chunks that lie whole in [begin, begin + bytes).
+struct WholeChunks {
+    uintptr_t first;
+    uintptr_t end;
+    WholeChunks(uintptr_t begin, size_t bytes)
+        : first((begin + kChunkBytes - 1) / kChunkBytes), end((begin + bytes) / kChunkBytes) {}
+};
+
+}    // namespace
+
+// Memory that is not registered (its leaf was refused) has no objects either.
+void ExtentRegistry::add_object(uintptr_t begin, size_t bytes) {
+    const WholeChunks chunks(begin, bytes);
+    if (bytes < kMinObjectBytes) return;
+    const uint64_t count = std::min<uint64_t>(chunks.end - chunks.first, UINT32_MAX);
+    for (uintptr_t chunk = chunks.first; chunk < chunks.end; ++chunk)
+        if (Leaf* leaf = leaf_of(chunk * kChunkBytes))
+            leaf->objects[index_in_leaf(chunk * kChunkBytes)].store((chunk - chunks.first) << 32 | count,
+                                                                    std::memory_order_relaxed);
+}
+
+void ExtentRegistry::remove_object(uintptr_t begin, size_t bytes) {
+    const WholeChunks chunks(begin, bytes);
+    if (bytes < kMinObjectBytes) return;
+    for (uintptr_t chunk = chunks.first; chunk < chunks.end; ++chunk)
+        if (Leaf* leaf = leaf_of(chunk * kChunkBytes))
+            leaf->objects[index_in_leaf(chunk * kChunkBytes)].store(0, std::memory_order_relaxed);
+}
+
+HeapObject ExtentRegistry::find_object(uintptr_t address) const {
+    const Leaf* leaf = leaf_of(address);
+    if (leaf == nullptr) return {};
+    const uint64_t object = leaf->objects[index_in_leaf(address)].load(std::memory_order_relaxed);
+    if (object == 0) return {};
+    const uintptr_t begin = chunk_of(address) - (object >> 32) * kChunkBytes;
+    return {begin, begin + (object & UINT32_MAX) * kChunkBytes};
 }
 
 HeapExtent ExtentRegistry::find(uintptr_t address) const {

@@ -120,6 +120,35 @@ Arena* arena_of_birth(const Thread* thread, const void* block) {
     return placement == 0 ? nullptr : placed_arena(placement);
 }
 
+// Large blocks are objects to the policy.
+void* as_object(void* block, size_t usable_bytes) {
+    if (block != nullptr && usable_bytes >= ExtentRegistry::kMinObjectBytes)
+        extent_registry.add_object(address_of(block), usable_bytes);
+    return block;
+}
+
+// What resize_anyhow did to an object of `old_bytes` that stayed where it was. One that went elsewhere was freed.
+void* as_resized_object(void* block, void* result, size_t old_bytes, size_t usable_bytes) {
+    if (result == block && usable_bytes < old_bytes) extent_registry.remove_object(address_of(block), old_bytes);
+    return as_object(result, usable_bytes);
+}
+
+void* resize_anyhow(Thread* thread, Arena* chosen, void* block, size_t usable_bytes, size_t alignment, bool zero,
+                    ThreadCache* cache, ReallocHooks* hooks) {
+    Arena* birth = arena_of_birth(thread, block);
+    const auto allocate = [=](Arena* arena) {
+        return __real_je_large_ralloc(thread, arena, block, usable_bytes, alignment, zero, cache, hooks);
+    };
+    if (is_moved_block(block) && usable_bytes < kMinMovedBytes)
+        if (void* copy = copy_out(thread, birth != nullptr ? birth : chosen, block, usable_bytes)) return copy;
+    if (is_moved_block(block) && !renew_what_shrinks(block, usable_bytes)) return block;
+    if (usable_bytes >= kMinMovedBytes && may_be_moved(thread, block, alignment, zero)) {
+        Arena* arena = birth != nullptr ? birth : chosen;
+        if (void* result = resize_without_copy(thread, arena, block, usable_bytes, allocate)) return result;
+    }
+    return allocate_somewhere(thread, chosen, birth, allocate);
+}
+
 }    // namespace
 }    // namespace pghot
 
@@ -128,32 +157,25 @@ extern "C" {
 using namespace pghot;
 
 void* __wrap_je_large_malloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, size_t usable_bytes, bool zero) {
-    return allocate_somewhere(thread, chosen, arena_by_rule(thread, usable_bytes), [=](jemalloc::Arena* arena) {
+    void* block = allocate_somewhere(thread, chosen, arena_by_rule(thread, usable_bytes), [=](jemalloc::Arena* arena) {
         return jemalloc::__real_je_large_malloc(thread, arena, usable_bytes, zero);
     });
+    return as_object(block, usable_bytes);
 }
 
 void* __wrap_je_large_palloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, size_t usable_bytes, size_t alignment,
                              bool zero) {
-    return allocate_somewhere(thread, chosen, arena_by_rule(thread, usable_bytes), [=](jemalloc::Arena* arena) {
+    void* block = allocate_somewhere(thread, chosen, arena_by_rule(thread, usable_bytes), [=](jemalloc::Arena* arena) {
         return jemalloc::__real_je_large_palloc(thread, arena, usable_bytes, alignment, zero);
     });
+    return as_object(block, usable_bytes);
 }
 
 void* __wrap_je_large_ralloc(jemalloc::Thread* thread, jemalloc::Arena* chosen, void* block, size_t usable_bytes,
                              size_t alignment, bool zero, jemalloc::ThreadCache* cache, jemalloc::ReallocHooks* hooks) {
-    jemalloc::Arena* birth = arena_of_birth(thread, block);
-    const auto allocate = [=](jemalloc::Arena* arena) {
-        return jemalloc::__real_je_large_ralloc(thread, arena, block, usable_bytes, alignment, zero, cache, hooks);
-    };
-    if (is_moved_block(block) && usable_bytes < kMinMovedBytes)
-        if (void* copy = copy_out(thread, birth != nullptr ? birth : chosen, block, usable_bytes)) return copy;
-    if (is_moved_block(block) && !renew_what_shrinks(block, usable_bytes)) return block;
-    if (usable_bytes >= kMinMovedBytes && may_be_moved(thread, block, alignment, zero)) {
-        jemalloc::Arena* arena = birth != nullptr ? birth : chosen;
-        if (void* result = resize_without_copy(thread, arena, block, usable_bytes, allocate)) return result;
-    }
-    return allocate_somewhere(thread, chosen, birth, allocate);
+    const size_t old_bytes = jemalloc::jemalloc_malloc_usable_size(block);
+    void* result = resize_anyhow(thread, chosen, block, usable_bytes, alignment, zero, cache, hooks);
+    return as_resized_object(block, result, old_bytes, usable_bytes);
 }
 
 jemalloc::Extent* __wrap_je_arena_extent_alloc_large(jemalloc::Thread* thread, jemalloc::Arena* arena,
@@ -172,6 +194,7 @@ void __wrap_je_large_dalloc(jemalloc::Thread* thread, jemalloc::Extent* extent) 
     const bool was_moved = bytes >= kMinMovedBytes && has_moved_pages(block);
     if (was_moved && !renew_extent(block, reinterpret_cast<void*>(page_of(address_of(block))), bytes)) return;
     extent_registry.forget_contents(address_of(block), bytes);
+    extent_registry.remove_object(address_of(block), bytes);
     jemalloc::__real_je_large_dalloc(thread, extent);
 }
 

@@ -25,6 +25,7 @@ HeapExtent look_up(uintptr_t address) {
     if (environ == nullptr) environ = environment;
     jemalloc::jemalloc_free(jemalloc::jemalloc_malloc(1));
     heap_lookup = look_up;
+    heap_object_lookup = [](uintptr_t address) { return extent_registry.find_object(address); };
 }
 
 }    // namespace

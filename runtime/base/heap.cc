@@ -4,6 +4,7 @@
 namespace pghot {
 
 constinit HeapLookup heap_lookup = nullptr;
+constinit HeapObjectLookup heap_object_lookup = nullptr;
 constinit StartSignal start_signal;
 
 }    // namespace pghot

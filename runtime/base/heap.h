@@ -20,6 +20,17 @@ struct HeapExtent {
 using HeapLookup = HeapExtent (*)(uintptr_t address);
 extern HeapLookup heap_lookup;
 
+// A live block of the heap that is large enough to be looked at as a whole: the 2 MiB chunks that lie in it whole, as
+// addresses. Empty: none is known.
+struct HeapObject {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+};
+
+// As HeapLookup. May be stale, too.
+using HeapObjectLookup = HeapObject (*)(uintptr_t address);
+extern HeapObjectLookup heap_object_lookup;
+
 // The start signal. Page calls only add to mapped_bytes (they run under jemalloc's locks); jemalloc's per-thread event
 // (no lock held) compares and calls start() once. All fields but the atomics are written before `armed` is set.
 struct StartSignal {

@@ -53,6 +53,45 @@ TEST(HeapLookup, KnowsBlocksOfEverySizeToTheLastByte) {
     }
 }
 
+HeapObject object_of(const void* address) { return heap_object_lookup(reinterpret_cast<uintptr_t>(address)); }
+
+void expect_object(const char* block, size_t bytes) {
+    const HeapObject object = object_of(block + bytes / 2);
+    const auto begin = reinterpret_cast<uintptr_t>(block);
+    EXPECT_GE(object.begin, begin) << bytes;
+    EXPECT_LT(object.begin, begin + kChunkBytes) << bytes;
+    EXPECT_LE(object.end, begin + bytes + kPageBytes) << bytes;
+    EXPECT_GT(object.end + kChunkBytes, begin + bytes) << bytes;
+}
+
+TEST(HeapObjects, ALargeBlockIsOneWhereverItCameFromUntilItIsFreed) {
+    auto* block = static_cast<char*>(malloc(40 * kMib));
+    expect_object(block, 40 * kMib);
+    free(block);
+    EXPECT_EQ(object_of(block + 20 * kMib).end, 0u);
+    block = static_cast<char*>(calloc(1, 40 * kMib));
+    expect_object(block, 40 * kMib);
+    free(block);
+    block = static_cast<char*>(aligned_alloc(4 * kMib, 40 * kMib));
+    expect_object(block, 40 * kMib);
+    free(block);
+    block = static_cast<char*>(malloc(2 * kMib));
+    EXPECT_EQ(object_of(block + kMib).end, 0u) << "too small to be looked at as a whole";
+    free(block);
+}
+
+TEST(HeapObjects, AResizedBlockIsKnownByItsNewSize) {
+    auto* block = static_cast<char*>(malloc(20 * kMib));
+    for (size_t size : {24 * kMib, 200 * kMib, 1000 * kMib, 600 * kMib, 300 * kMib, 40 * kMib, 18 * kMib}) {
+        block = static_cast<char*>(realloc(block, size));
+        ASSERT_NE(block, nullptr);
+        expect_object(block, malloc_usable_size(block));
+    }
+    block = static_cast<char*>(realloc(block, kMib));
+    EXPECT_EQ(object_of(block + kMib / 2).end, 0u);
+    free(block);
+}
+
 // A machine of many processors has many arenas; a failure looks through all of them, on whatever stack the program is.
 ucontext_t out_of_coroutine;
 bool failed_as_it_should = false;

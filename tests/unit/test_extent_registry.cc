@@ -128,6 +128,33 @@ TEST_F(Registry, AddressesAboveTheUserHalfStayUnknown) {
     EXPECT_FALSE(ours(uintptr_t{1} << 50));
 }
 
+TEST_F(Registry, AnObjectIsTheWholeChunksOfABlock) {
+    const size_t bytes = 20 * kChunkBytes;
+    const uintptr_t begin = kBase + kLeafSpan - 5 * kChunkBytes + kPageBytes;    // over the border of two leaves
+    registry_->add(begin, bytes, 0, false);
+    EXPECT_EQ(registry_->find_object(begin + bytes / 2).end, 0u);
+    registry_->add_object(begin, bytes);
+    const uintptr_t first = begin - kPageBytes + kChunkBytes;
+    for (uintptr_t address = first; address < first + 19 * kChunkBytes; address += kChunkBytes / 2) {
+        EXPECT_EQ(registry_->find_object(address).begin, first);
+        EXPECT_EQ(registry_->find_object(address).end, first + 19 * kChunkBytes);
+    }
+    EXPECT_EQ(registry_->find_object(begin).end, 0u) << "the first chunk is shared with others";
+    EXPECT_EQ(registry_->find_object(first + 19 * kChunkBytes).end, 0u);
+    registry_->remove_object(begin, bytes);
+    for (uintptr_t address = begin; address < begin + bytes; address += kChunkBytes)
+        EXPECT_EQ(registry_->find_object(address).end, 0u);
+}
+
+TEST_F(Registry, SmallBlocksAndUnknownMemoryAreNoObjects) {
+    registry_->add(kBase, 64 * kChunkBytes, 0, false);
+    registry_->add_object(kBase, 8 * kChunkBytes - 1);
+    EXPECT_EQ(registry_->find_object(kBase).end, 0u);
+    registry_->add_object(kBase + 2 * kLeafSpan, 16 * kChunkBytes);    // no leaf there
+    EXPECT_EQ(registry_->find_object(kBase + 2 * kLeafSpan).end, 0u);
+    EXPECT_EQ(registry_->find_object(uintptr_t{1} << 50).end, 0u);
+}
+
 // Threads share chunks and make leaves at the same time; each must find its own pages all along.
 TEST_F(Registry, ThreadsDoNotLoseEachOthersPages) {
     constexpr unsigned kThreads = 4;
