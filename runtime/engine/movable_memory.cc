@@ -66,6 +66,21 @@ bool MovableMemory::was_reused(uintptr_t address) {
     return reused;
 }
 
+ObjectRange MovableMemory::object_at(uintptr_t address) const {
+    uintptr_t begin = 0, end = 0;
+    if (heap_extent(address).ours) {
+        if (heap_object_lookup == nullptr) return {};
+        const HeapObject object = heap_object_lookup(address);
+        begin = object.begin;
+        end = object.end;
+    } else if (const AddressRange* range = space_.find(address)) {
+        begin = range->begin;
+        end = range->end;
+    }
+    const uint64_t first = (begin + kChunkBytes - 1) / kChunkBytes;
+    return {.first_chunk = first, .end_chunk = std::max(first, uint64_t{end / kChunkBytes})};
+}
+
 void MovableMemory::clip(const Move& move, FunctionRef<void(const Move&)> keep,
                          FunctionRef<void(const MoveOutcome&)> rest) const {
     const uintptr_t end = move.address + uint64_t{move.pages} * kPageBytes;

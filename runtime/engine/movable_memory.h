@@ -9,6 +9,7 @@
 #include "runtime/config/tunable_values.h"
 #include "runtime/kernel/address_space.h"
 #include "runtime/policy/move.h"
+#include "runtime/policy/object_heat.h"
 
 namespace pghot {
 
@@ -20,7 +21,7 @@ uint64_t targets_at(uintptr_t address, MoveKind kind, Scope scope, const sys::Me
 
 // What of the process may be moved, as the sampler knows it: the snapshot of its mappings and the allocator's
 // generations. Owned by the sampler.
-class MovableMemory {
+class MovableMemory final : public ObjectSource {
 public:
     MovableMemory(FileSystem& files, const Topology& topology, Scope scope, const sys::MemoryPolicy& thread_policy,
                   std::span<AddressRange> storage);
@@ -36,6 +37,9 @@ public:
     // Whether the allocator reused the chunk since it was asked last: heat of it is stale. Remembers a bounded number
     // of chunks; one that it forgot answers false.
     bool was_reused(uintptr_t address);
+
+    // The large block of the heap, or the mapping, that holds `address`.
+    ObjectRange object_at(uintptr_t address) const override;
 
     // Cuts a planned move to what may move: `keep` gets the parts, `rest` the outcome of the others.
     void clip(const Move& move, FunctionRef<void(const Move&)> keep, FunctionRef<void(const MoveOutcome&)> rest) const;

@@ -22,6 +22,22 @@ constexpr uint64_t kMoverEndNs = 1500 * kNsPerMs;    // of the two seconds that 
 constexpr size_t kPlansPerRound = 256;
 constexpr size_t kReplaySamples = 4096;    // to put a drain's samples in order
 
+// Of the CPU that is nearest to a lower node, to its own and to that node.
+struct TierDistances {
+    unsigned dram = 10;
+    unsigned lower = 20;
+};
+TierDistances tier_distances(const Topology& topology) {
+    TierDistances nearest{10, ~0u};
+    for (unsigned from = 0; from < topology.node_count; ++from) {
+        if (!topology.nodes[from].has_cpus) continue;
+        for (unsigned to = 0; to < topology.node_count; ++to)
+            if (topology.is_lower(NodeId{static_cast<int16_t>(to)}) && topology.distance[from][to] < nearest.lower)
+                nearest = {topology.distance[from][from], topology.distance[from][to]};
+    }
+    return nearest.lower == ~0u || nearest.lower == 0 ? TierDistances{} : nearest;
+}
+
 PolicyParameters policy_parameters(const Tunables& tunables) {
     PolicyParameters parameters;
     parameters.freq_window_ms = tunables.freq_window_ms;
@@ -188,10 +204,10 @@ void Sampler::check_settings() {
 
 // Why nothing could be moved, where something should be: samples would be taken for nothing. 0 or -errno.
 long Sampler::refusal_to_move() const {
-    const Tunables& tunables = shared_.settings.tunables;
-    const bool replay = tunables.sources.order[0] == SourceKind::kReplay;
-    return tunables.mode == Mode::kOn && !replay ? sys::try_move_pages() : 0;
+    return shared_.settings.tunables.mode == Mode::kOn && !replay_is_asked() ? sys::try_move_pages() : 0;
 }
+
+bool Sampler::replay_is_asked() const { return shared_.settings.tunables.sources.order[0] == SourceKind::kReplay; }
 
 bool Sampler::make_tables() {
     const Tunables& tunables = shared_.settings.tunables;
@@ -201,7 +217,11 @@ bool Sampler::make_tables() {
     if (!heat_memory_ || !range_memory_ || !ring_memory_) return false;
     memory_.emplace(files_, shared_.topology, tunables.scope, shared_.thread_policy,
                     range_memory_.as<AddressRange>(kRanges));
-    policy_.emplace(shared_.topology, policy_parameters(tunables), heat_memory_.bytes());
+    // Of the addresses in a recording nothing here is an object.
+    const ObjectSource* objects = replay_is_asked() ? nullptr : &*memory_;
+    policy_.emplace(shared_.topology, policy_parameters(tunables), heat_memory_.bytes(), objects);
+    const TierDistances distances = tier_distances(shared_.topology);
+    economy_.emplace(distances.dram, distances.lower);
     return true;
 }
 
@@ -306,6 +326,7 @@ void Sampler::use(const Sample& sample) {
         return counters().add(Counter::hwhint_dropped_events);
     counters().add(Counter::hwhint_useful_events);
     counters().add(level_counter(sample.served_by));
+    economy_->note(sample);
     if (memory_->was_reused(sample.address)) {
         record_batch();
         const uintptr_t chunk = chunk_of(sample.address);
@@ -399,6 +420,7 @@ void Sampler::end_second(TimeNs now) {
     counters().set(Counter::sampler_cpu_ns, sys::thread_cpu_ns());
     counters().set(Counter::snapshots, memory_->refreshes());
     counters().set(Counter::heat_evictions, policy_->evictions());
+    weigh_moves();
     const SecondRow totals = read_totals(counters(), now);
     const uint64_t row = statistics.rows.load(std::memory_order_relaxed);
     statistics.second[row % kSecondRows] = difference(totals, totals_);
@@ -411,6 +433,13 @@ void Sampler::end_second(TimeNs now) {
 // When main has left by pthread_exit, the process lives as long as any thread, ours included: after the program's last
 // thread we must go too. The C library then runs exit() in the last of ours, the mover, which still has the program's
 // descriptors.
+// What a move costs and what a sample's accesses would save. A replay has no mover: its moves cost nothing.
+void Sampler::weigh_moves() {
+    const uint64_t moved = counters().get(Counter::pgpromote_success) + counters().get(Counter::pgdemote_success);
+    policy_->set_economy(
+        economy_->read(shared_.settings.tunables.ibs_period, counters().get(Counter::mover_cpu_ns), moved));
+}
+
 bool Sampler::program_is_gone() {
     unsigned others = 0;
     files_.list("/proc/self/task", [&](std::string_view name) {

@@ -10,6 +10,7 @@
 #include "runtime/engine/shared.h"
 #include "runtime/kernel/file_bytes.h"
 #include "runtime/kernel/memory.h"
+#include "runtime/policy/economy_meter.h"
 #include "runtime/policy/promotion_policy.h"
 #include "runtime/sources/ibs_source.h"
 #include "runtime/sources/replay.h"
@@ -36,6 +37,7 @@ private:
     int own_descriptors();
     void open_statistics();
     long refusal_to_move() const;
+    bool replay_is_asked() const;
     bool make_tables();
     bool choose_source();
     bool try_source(SourceKind kind);
@@ -59,6 +61,7 @@ private:
     void read_free_memory(TimeNs now);
     void keep_house(TimeNs now);
     void end_second(TimeNs now);
+    void weigh_moves();
     bool program_is_gone();
     void write_report_file();
 
@@ -75,6 +78,7 @@ private:
     AnonymousMemory ring_memory_;
     std::optional<MovableMemory> memory_;
     std::optional<PromotionPolicy> policy_;
+    std::optional<EconomyMeter> economy_;
     std::optional<IbsSource> ibs_;
     FileBytes replay_file_;
     AnonymousMemory replay_memory_;

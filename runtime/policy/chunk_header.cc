@@ -3,10 +3,10 @@
 
 namespace pghot {
 
-unsigned ChunkHeader::hot_regions() const {
-    unsigned regions = 0;
-    for (unsigned i = 0; i < kRegions; ++i) regions += (region_hot[0][i] | region_hot[1][i]) != 0;
-    return regions;
+unsigned ChunkHeader::regions() const {
+    unsigned count = 0;
+    for (unsigned i = 0; i < kRegions; ++i) count += (region_pages[0][i] | region_pages[1][i]) != 0;
+    return count;
 }
 
 Majority ChunkHeader::majority() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -38,8 +39,8 @@ struct Majority {
 inline constexpr unsigned kMajorityLead = 8;
 
 // What is known of a 2 MiB chunk beside its page records. 104 bytes, so that everything together stays below 4.25 bytes
-// a page. [0] is the running half window, [1] the last one; `pages` and `hot` count a page in the half of its last
-// sample, so their sums are exact.
+// a page. [0] is the running half window, [1] the last one; `pages` counts a page in the half of its last sample, so
+// the sum is exact.
 struct ChunkHeader {
     uint64_t chunk;       // address / kChunkBytes; kNoChunk while the block is free
     Tick last;            // newest sample or outcome: what the 14 bit times of the records are relative to
@@ -49,15 +50,16 @@ struct ChunkHeader {
     Tick moved;         // last outcome that put pages into the top tier: older samples say nothing about them
     Tick retry;         // cooling pages may be tried again from here on
     std::array<uint16_t, 2> samples;
-    std::array<uint16_t, 2> pages;    // different pages sampled
-    std::array<uint16_t, 2> hot;      // of these, hot by the page rule, in whatever tier
-    std::array<std::array<uint8_t, kRegions>, 2> region_hot;
+    std::array<uint16_t, 2> pages;    // different pages sampled, in whatever tier
+    std::array<std::array<uint8_t, kRegions>, 2> region_pages;
     // Samples by caller's node, halved with every half window: counts and not a running vote, since rings are drained
     // one after the other and a vote would go to the last.
     std::array<uint16_t, kUnknownCaller> node_samples;
     uint16_t held;    // pages in the state of that name; likewise the next two
     uint16_t planned;
     uint16_t cooling;
+    uint16_t newest;              // low bits of the newest sample's tick
+    uint16_t object;              // ObjectHeat's number of the object that the chunk is part of; 0: none
     uint16_t top;                 // pages known to be in the top tier
     uint16_t promoted;            // ledger: pages promoted out of this chunk, saturating
     uint16_t returned;            // ledger: of these, seen in the lower tier again, saturating
@@ -74,8 +76,14 @@ struct ChunkHeader {
 
     uint32_t window_samples() const { return uint32_t{samples[0]} + samples[1]; }
     uint32_t window_pages() const { return uint32_t{pages[0]} + pages[1]; }
-    uint32_t window_hot() const { return uint32_t{hot[0]} + hot[1]; }
-    unsigned hot_regions() const;
+    // Regions with a page sampled in the window.
+    unsigned regions() const;
+    // Pages that count towards the chunk rule: different ones, and no more than there are thresholds of samples. At
+    // threshold 2 eight pages count when they were sampled 16 times in all, whichever of them twice: of the same number
+    // of samples a large chunk has few pages twice.
+    uint32_t evidence(const HeatRules& rules) const {
+        return std::min(window_pages(), window_samples() / rules.threshold);
+    }
     Majority majority() const;
     // Start of the evidence in the window.
     Tick evidence_start(const HeatRules& rules) const;
@@ -85,7 +93,7 @@ struct ChunkHeader {
     // The full tick of a record's last sample; only for freq > 0.
     Tick last_sample(const PageRecord& page) const { return last - ((last - page.time) & kTickMask); }
     // Takes a page's last sample into or out of the window. Around every change of freq or time.
-    void enter(const PageRecord& page, unsigned index, const HeatRules& rules);
+    void enter(unsigned index);
     void leave(const PageRecord& page, unsigned index, const HeatRules& rules);
     void count_sample(uint8_t caller, Tick now);
     // The only ways to change a record's state and tier: the counts above follow.
@@ -106,36 +114,31 @@ inline void ChunkHeader::rotate(Tick now, const HeatRules& rules) {
     const bool keep = age < 2 * half;
     samples = {0, keep ? samples[0] : uint16_t{0}};
     pages = {0, keep ? pages[0] : uint16_t{0}};
-    hot = {0, keep ? hot[0] : uint16_t{0}};
-    region_hot[1] = keep ? region_hot[0] : std::array<uint8_t, kRegions>{};
-    region_hot[0] = {};
+    region_pages[1] = keep ? region_pages[0] : std::array<uint8_t, kRegions>{};
+    region_pages[0] = {};
     half_start = keep ? half_start + rules.half : now;
     for (auto& count : node_samples) count = static_cast<uint16_t>(keep ? (count + 1) / 2 : 0);
 }
 
-// Arithmetic instead of branches: whether a page was sampled lately and whether it is hot is what the processor cannot
-// guess, and a wrong guess costs as much as all the rest of a sample.
-inline void ChunkHeader::enter(const PageRecord& page, unsigned index, const HeatRules& rules) {
-    const unsigned is_hot = rules.is_hot(page.freq);
+inline void ChunkHeader::enter(unsigned index) {
     ++pages[0];
-    hot[0] = static_cast<uint16_t>(hot[0] + is_hot);
-    auto& region = region_hot[0][index / kPagesPerRegion];
-    region = static_cast<uint8_t>(region + is_hot);
+    ++region_pages[0][index / kPagesPerRegion];
 }
 
+// Arithmetic instead of branches: whether a page was sampled lately is what the processor cannot guess, and a wrong
+// guess costs as much as all the rest of a sample.
 inline void ChunkHeader::leave(const PageRecord& page, unsigned index, const HeatRules& rules) {
     const Tick tick = last_sample(page);    // never after the running half: rotate() came first
     const unsigned half = later_by(tick, half_start) < 0;
     const unsigned is_in = static_cast<unsigned>(page.freq != 0) & (later_by(tick, half_start - rules.half) >= 0);
-    const unsigned is_hot = is_in & rules.is_hot(page.freq);
     pages[half] = static_cast<uint16_t>(pages[half] - is_in);
-    hot[half] = static_cast<uint16_t>(hot[half] - is_hot);
-    auto& region = region_hot[half][index / kPagesPerRegion];
-    region = static_cast<uint8_t>(region - is_hot);
+    auto& region = region_pages[half][index / kPagesPerRegion];
+    region = static_cast<uint8_t>(region - is_in);
 }
 
 inline void ChunkHeader::count_sample(uint8_t caller, Tick now) {
     if (window_samples() == 0) active_since = now;
+    newest = static_cast<uint16_t>(now);
     if (samples[0] != UINT16_MAX) ++samples[0];
     if (caller == kUnknownCaller) return;
     if (node_samples[caller] == UINT16_MAX)

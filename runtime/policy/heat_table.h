@@ -151,7 +151,7 @@ inline void HeatTable::heat(Block block, unsigned index, Tick tick, uint8_t call
     page.freq = (continues ? std::min<unsigned>(page.freq + 1, kFrequencyMax) : 1) & 0xf;
     page.time = now & kTickMask;
     page.vote(caller);
-    header.enter(page, index, rules_);
+    header.enter(index);
     record = page;
 }
 

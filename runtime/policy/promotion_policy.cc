@@ -64,9 +64,11 @@ private:
 };
 
 PromotionPolicy::PromotionPolicy(const Topology& topology, const PolicyParameters& parameters,
-                                 std::span<std::byte> storage)
+                                 std::span<std::byte> storage, const ObjectSource* objects)
     : parameters_(parameters),
       heat_(storage, parameters.heat_rules()),
+      objects_(parameters.heat_rules()),
+      object_source_(objects),
       targets_(topology, parameters.target, parameters.fixed_target),
       settle_(parameters.settle_ticks()),
       collect_(ticks_of_ms(parameters.collect_ms)),
@@ -76,18 +78,31 @@ PromotionPolicy::PromotionPolicy(const Topology& topology, const PolicyParameter
 
 bool PromotionPolicy::record(const Sample& sample) {
     const Tick tick = tick_of(sample.time);
-    const Block block = heat_.obtain(sample.address / kChunkBytes, tick);
+    const Block block = obtain(sample.address, tick);
     if (block == HeatTable::kNoBlock) return false;
     const unsigned index = index_of(sample);
-    heat_.heat(block, index, tick, targets_.caller(sample.node));
+    const uint8_t caller = targets_.caller(sample.node);
+    heat_.heat(block, index, tick, caller);
     ChunkHeader& header = heat_.header(block);
+    objects_.count(header.object, header.chunk, caller, header.samples[0] == 1, header.last);
     PageRecord& page = heat_.pages(block)[index];
     header.huge = sample.huge;
     page.written |= static_cast<uint32_t>(sample.store);
     note_tier(header, page, sample);
     note_hot(block, page);
+    note_evidence(block, sample);
     ++counters_.recorded;
     return true;
+}
+
+HeatTable::Block PromotionPolicy::obtain(uintptr_t address, Tick now) {
+    const uint64_t chunk = address / kChunkBytes;
+    const Block known = heat_.find(chunk);
+    if (known != HeatTable::kNoBlock) return known;
+    const Block block = heat_.obtain(chunk, now);
+    if (block != HeatTable::kNoBlock && object_source_ != nullptr)
+        heat_.header(block).object = objects_.number_of(object_source_->object_at(address), now);
+    return block;
 }
 
 size_t PromotionPolicy::record(std::span<const Sample> samples) {
@@ -134,6 +149,18 @@ void PromotionPolicy::note_hot(Block block, PageRecord& page) {
     heat_.list(block);
 }
 
+// A chunk may be a candidate without a hot page: at threshold 2, of 20 samples in 512 pages hardly two meet.
+void PromotionPolicy::note_evidence(Block block, const Sample& sample) {
+    const ChunkHeader& header = heat_.header(block);
+    if (header.whole || sample.served_by == ServedBy::kDram || seems_at_home(header)) return;
+    if (header.evidence(heat_.rules()) >= (header.object != 0 ? 1 : kTwiceVouchedPages)) heat_.list(block);
+}
+
+const ChunkHeader* PromotionPolicy::find_header(uint64_t chunk) const {
+    const Block block = heat_.find(chunk);
+    return block == HeatTable::kNoBlock ? nullptr : &heat_.header(block);
+}
+
 // ---- the decision for a chunk
 
 PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
@@ -143,28 +170,43 @@ PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
     if (header.whole_pending) return Verdict::kWhole;
     const bool retries = header.whole && header.cooling > 0 && header.retries < kChunkRetries;
     if (retries && later_by(now, header.retry) >= 0) return Verdict::kRetry;
-    if (header.held == 0) return retries ? Verdict::kHold : Verdict::kNothing;
-    if (header.huge) return Verdict::kHuge;
-    const bool settled = later_by(now, header.first_held + settle_) >= 0;
+    if (header.huge) return header.held > 0 ? Verdict::kHuge : Verdict::kNothing;
+    const Tick since = header.held > 0 ? header.first_held : header.evidence_start(heat_.rules());
+    const bool settled = later_by(now, since + settle_) >= 0;
     const unsigned vouchers = vouchers_of(header);
-    if (is_uniformly_hot(header, vouchers)) return judge_hot_chunk(header, vouchers, settled);
+    // Of a chunk that went whole, pages that came or went since are what counts.
+    const bool is_new = !header.whole || header.doubtful || header.held > 0;
+    if (is_new && is_uniformly_hot(header, vouchers)) {
+        if (vouchers < kObjectVouches && is_swept(block))
+            return has_passed(header, now) ? Verdict::kPassed : Verdict::kHold;
+        return pays_whole(header, now) ? judge_hot_chunk(block, vouchers, settled) : Verdict::kHold;
+    }
+    if (header.held == 0) return retries ? Verdict::kHold : Verdict::kNothing;
+    return judge_pages(block, settled, now);
+}
+
+PromotionPolicy::Verdict PromotionPolicy::judge_pages(Block block, bool settled, Tick now) const {
+    const ChunkHeader& header = heat_.header(block);
     const uint32_t samples = header.window_samples();
     if (samples >= kSkewSamples && is_skewed(samples, header.window_pages())) return Verdict::kPages;
-    return settled && !is_promising(header, now) ? Verdict::kPages : Verdict::kHold;
+    if (!settled || is_promising(header, now)) return Verdict::kHold;
+    if (seems_at_home(header) || !is_swept(block)) return Verdict::kPages;
+    return has_passed(header, now) ? Verdict::kPassed : Verdict::kHold;
 }
 
 // One node for all of it, or every page to its own. An open question waits for more samples, but not for ever.
-PromotionPolicy::Verdict PromotionPolicy::judge_hot_chunk(const ChunkHeader& header, unsigned vouchers,
-                                                          bool settled) const {
+PromotionPolicy::Verdict PromotionPolicy::judge_hot_chunk(Block block, unsigned vouchers, bool settled) const {
+    const ChunkHeader& header = heat_.header(block);
     if (!targets_.depends_on_caller()) return Verdict::kWhole;
     const Agreement agreement = header.majority().agreement;
     if (agreement == Agreement::kNone) return Verdict::kPages;
     return agreement == Agreement::kClear || vouchers > 0 || settled ? Verdict::kWhole : Verdict::kHold;
 }
 
-// How many of the two neighbouring chunks went whole to the node that uses this one most.
+// How many of the two neighbouring chunks went whole to the node that uses this one most; three when its object is hot.
 unsigned PromotionPolicy::vouchers_of(const ChunkHeader& header) const {
     const uint8_t caller = header.majority().caller;
+    if (objects_.vouches(header.object, header.chunk, caller)) return kObjectVouches;
     const auto vouches = [&](uint64_t chunk) {
         const Block block = heat_.find(chunk);
         if (block == HeatTable::kNoBlock) return 0u;
@@ -176,26 +218,71 @@ unsigned PromotionPolicy::vouchers_of(const ChunkHeader& header) const {
 
 // Counts pages that came home already: they are as good a sign as the others that the rest is hot too.
 bool PromotionPolicy::is_uniformly_hot(const ChunkHeader& header, unsigned vouchers) const {
-    constexpr unsigned kHotPages[] = {kChunkHotPages, kVouchedHotPages, kTwiceVouchedHotPages};
-    constexpr unsigned kHotRegions[] = {kChunkRegions, kVouchedRegions, kTwiceVouchedRegions};
-    return !seems_at_home(header) && header.window_hot() >= kHotPages[vouchers] &&
-           header.hot_regions() >= kHotRegions[vouchers] && !is_skewed(header.window_samples(), header.window_pages());
+    constexpr unsigned kPages[] = {kChunkPages, kVouchedPages, kTwiceVouchedPages, 1};
+    constexpr unsigned kSpread[] = {kChunkRegions, kVouchedRegions, kTwiceVouchedRegions, 1};
+    return !seems_at_home(header) && header.evidence(heat_.rules()) >= kPages[vouchers] &&
+           header.regions() >= kSpread[vouchers] && !is_skewed(header.window_samples(), header.window_pages());
 }
 
-// Whether hot pages turn up fast enough, and spread enough, to satisfy the chunk rule within the window. Without this,
-// chunks sampled less than 8 times in the settling time would go page by page, which costs several times more a page.
+// Whether the times of the last samples, in the order of the addresses, both rise and fall at least so often, or a
+// quarter of the pages was sampled twice. The front of a sweep leaves rising (or falling) times behind it, and few
+// pages with two samples; random access leaves a mixture, a second sweep over the first one or the other. Eight samples
+// at random in different 16 ms turn once or not at all in one chunk of 80.
+bool PromotionPolicy::is_revisited(Block block, unsigned turns) const {
+    const ChunkHeader& header = heat_.header(block);
+    // At threshold 1 a single sample is heat, so all that is remembered (131 s and more) tells of an earlier sweep.
+    const HeatRules& rules = heat_.rules();
+    const bool any_age = rules.threshold == 1;
+    unsigned earlier = 0, later = 0, pages = 0, twice = 0;
+    const Tick first = header.half_start - rules.half;
+    Tick previous = 0;
+    for (const PageRecord& page : heat_.pages(block)) {
+        if (page.freq == 0) continue;
+        const Tick tick = header.last_sample(page);
+        if (!any_age && later_by(tick, first) < 0) continue;
+        const int32_t step = pages > 0 ? later_by(tick, previous) : 0;
+        earlier += step < 0;
+        later += step > 0;
+        previous = tick;
+        ++pages;
+        twice += page.freq > 1;
+    }
+    return std::min(earlier, later) >= turns || 4 * twice >= pages;
+}
+
+// Used once, from one end to the other, as far as its samples tell. Few samples tell nothing.
+bool PromotionPolicy::is_swept(Block block) const {
+    const ChunkHeader& header = heat_.header(block);
+    const unsigned pages = header.window_pages();
+    return pages >= kSweepPages && !is_revisited(block, pages >= kChunkPages ? 2 : 1);
+}
+
+// No sample for a settling time.
+bool PromotionPolicy::has_passed(const ChunkHeader& header, Tick now) const {
+    return static_cast<int16_t>(static_cast<uint16_t>(now) - header.newest) >= static_cast<int32_t>(settle_);
+}
+
+bool PromotionPolicy::pays_whole(const ChunkHeader& header, Tick now) const {
+    return pays(economy_, kPagesPerChunk, header.window_samples(), now - header.evidence_start(heat_.rules()),
+                now - header.active_since);
+}
+
+// Whether sampled pages turn up fast enough, and spread enough, to satisfy the chunk rule within the window. Without
+// this, chunks sampled less than 8 times in the settling time would go page by page, which costs several times more a
+// page.
 bool PromotionPolicy::is_promising(const ChunkHeader& header, Tick now) const {
-    const uint64_t hot = header.window_hot();
-    if (seems_at_home(header) || hot >= kChunkHotPages || uint64_t{header.hot_regions()} * 2 < hot) return false;
+    const uint64_t pages = header.evidence(heat_.rules());
+    if (seems_at_home(header) || pages >= kChunkPages || uint64_t{header.regions()} * 2 < pages) return false;
     const Tick elapsed = now - header.evidence_start(heat_.rules());
-    return hot * heat_.rules().window >= uint64_t{kChunkHotPages} * elapsed;
+    return pages * heat_.rules().window >= uint64_t{kChunkPages} * elapsed;
 }
 
 // ---- planning
 
 size_t PromotionPolicy::plan(TimeNs now, std::span<Move> out) {
-    if (out.empty()) return 0;
+    if (out.empty() || !is_worthwhile()) return 0;
     Plan plan(now, out);
+    objects_.look(plan.now(), economy_, [this](uint64_t chunk) { return find_header(chunk); });
     const Sorted sorted = sort_list(plan.now());
     const auto listed = heat_.listed();
     const auto ranges = listed.first(sorted.ranges);
@@ -223,6 +310,9 @@ size_t PromotionPolicy::plan(TimeNs now, std::span<Move> out) {
     return plan.count();
 }
 
+// Not when the lower tier answers as fast as DRAM does, as it may while DRAM's bandwidth is used up. Heat waits.
+bool PromotionPolicy::is_worthwhile() const { return !economy_.gain_known || economy_.sample_gain_ns > 0; }
+
 // Three-way partition of the list in place, dropping what has nothing to do any more.
 PromotionPolicy::Sorted PromotionPolicy::sort_list(Tick now) {
     Sorted sorted;
@@ -231,8 +321,9 @@ PromotionPolicy::Sorted PromotionPolicy::sort_list(Tick now) {
     for (size_t i = 0; i < listed.size(); ++i) {
         const Block block = listed[i];
         const Verdict verdict = judge(block, now);
+        if (verdict == Verdict::kPassed) drop_swept_pages(block);
         // Dropped entries gather at the end, where keep() cuts them off; each is swapped there at most once.
-        if (verdict == Verdict::kNothing) continue;
+        if (verdict == Verdict::kNothing || verdict == Verdict::kPassed) continue;
         std::swap(listed[kept], listed[i]);
         size_t place = kept++;
         if (verdict == Verdict::kHold) continue;
@@ -345,6 +436,13 @@ void PromotionPolicy::drop_cold_pages(Block block, Tick now) {
         header.set_state(page, PageState::kCold);
         ++counters_.pages_expired;
     }
+}
+
+void PromotionPolicy::drop_swept_pages(Block block) {
+    ChunkHeader& header = heat_.header(block);
+    counters_.pages_swept += header.held;
+    for (PageRecord& page : heat_.pages(block))
+        if (page.page_state() == PageState::kHeld) header.set_state(page, PageState::kCold);
 }
 
 // ---- outcomes

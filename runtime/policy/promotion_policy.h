@@ -9,27 +9,33 @@
 #include "runtime/base/topology.h"
 #include "runtime/policy/heat_table.h"
 #include "runtime/policy/move.h"
+#include "runtime/policy/object_heat.h"
 #include "runtime/policy/parameters.h"
+#include "runtime/policy/payback.h"
 #include "runtime/policy/sample.h"
 #include "runtime/policy/target_map.h"
 
 namespace pghot {
 
-// Different hot pages that make a whole chunk a candidate. The prototype's figure: with 8 sampled pages a chunk, whole
-// chunks beat the kernel's NUMAB2 by 1.3x, page-at-a-time moves lost to no tiering at all. One page in 64: fewer would
-// let a few hot pages pull in a cold chunk; each more delays every uniform chunk, by 30 ms at the published rate of
-// 2,115 samples a second over 64 chunks.
-inline constexpr unsigned kChunkHotPages = 8;
+// Different sampled pages that make a whole chunk a candidate, with freq_threshold times as many samples. The
+// prototype's figure: with 8 sampled pages a chunk, whole chunks beat the kernel's NUMAB2 by 1.3x, page-at-a-time moves
+// lost to no tiering at all. One page in 64: fewer would let a few hot pages pull in a cold chunk; each more delays
+// every uniform chunk, by 30 ms at the published rate of 2,115 samples a second over 64 chunks.
+inline constexpr unsigned kChunkPages = 8;
 // Regions of 64 pages that must hold one of them. Eight pages at random miss this in 2 % of the cases (and then pass
 // with the ninth or tenth), an array of up to 129 pages always.
 inline constexpr unsigned kChunkRegions = 4;
 // The same for a chunk one of whose neighbours in the address space went whole to the same node, and for one between
 // two such: arrays are longer than 2 MiB, so heat that was uniform next door most likely is here. Skewed chunks still
-// fail.
-inline constexpr unsigned kVouchedHotPages = 4;
+// fail. A chunk of an object that is hot all over (ObjectHeat) needs no more than its own first page.
+inline constexpr unsigned kVouchedPages = 4;
 inline constexpr unsigned kVouchedRegions = 3;
-inline constexpr unsigned kTwiceVouchedHotPages = 3;
+inline constexpr unsigned kTwiceVouchedPages = 3;
 inline constexpr unsigned kTwiceVouchedRegions = 2;
+inline constexpr unsigned kObjectVouches = 3;
+// Pages that a sweep leaves behind in a chunk: from so many on it shows whether their order in time is that of their
+// addresses.
+inline constexpr unsigned kSweepPages = 4;
 // Samples before a chunk is called skewed: from here on, uniform access touches at least half as many different pages
 // as samples, except once in 10^10 chunks.
 inline constexpr unsigned kSkewSamples = 8;
@@ -45,6 +51,7 @@ struct PolicyCounters {
     std::array<uint64_t, 3> pages_planned{};    // by MoveRule
     uint64_t pages_returned = 0;                // known in the top tier, seen in the lower tier again
     uint64_t pages_expired = 0;                 // hot, but not planned before they had cooled
+    uint64_t pages_swept = 0;                   // hot, but of a chunk that a single sweep passed over
     uint64_t outcomes_unknown = 0;              // pages reported whose chunk had been evicted or forgotten
 };
 
@@ -57,8 +64,10 @@ struct PolicyCounters {
 //                    as it can and the page is not planned again
 class PromotionPolicy {
 public:
-    // `storage` is zero-filled, outlives the policy and holds the heat (HeatTable::bytes_for).
-    PromotionPolicy(const Topology& topology, const PolicyParameters& parameters, std::span<std::byte> storage);
+    // `storage` is zero-filled, outlives the policy and holds the heat (HeatTable::bytes_for). `objects` outlives it
+    // too; null: no object is known.
+    PromotionPolicy(const Topology& topology, const PolicyParameters& parameters, std::span<std::byte> storage,
+                    const ObjectSource* objects = nullptr);
 
     // False when the sample could not be recorded: no usable address, or no storage.
     bool record(const Sample& sample);
@@ -73,6 +82,9 @@ public:
     // Memory was unmapped, purged or reused: its heat and placement are gone. Any range.
     void forget(uintptr_t begin, uintptr_t end);
 
+    // What moves cost and save from now on.
+    void set_economy(const MoveEconomy& economy) { economy_ = economy; }
+
     const PolicyCounters& counters() const { return counters_; }
     uint64_t evictions() const { return heat_.evictions(); }
     const HeatTable& heat() const { return heat_; }
@@ -86,8 +98,9 @@ private:
         kHold,       // not yet
         kHuge,
         kWhole,
-        kRetry,    // its cooling pages again
-        kPages,    // its held pages, one by one
+        kRetry,     // its cooling pages again
+        kPages,     // its held pages, one by one
+        kPassed,    // a sweep has passed: nothing of it is hot
     };
     // The list, sorted: [0, ranges) planned as ranges, [ranges, pages) as pages, [pages, listed) held.
     struct Sorted {
@@ -97,15 +110,24 @@ private:
     };
     class Plan;
 
+    Block obtain(uintptr_t address, Tick now);
+    const ChunkHeader* find_header(uint64_t chunk) const;
     void note_tier(ChunkHeader& header, PageRecord& page, const Sample& sample);
     void note_hot(Block block, PageRecord& page);
+    void note_evidence(Block block, const Sample& sample);
     void report_page(Block block, unsigned index, const MoveOutcome& outcome);
 
     Verdict judge(Block block, Tick now);
-    Verdict judge_hot_chunk(const ChunkHeader& header, unsigned vouchers, bool settled) const;
+    Verdict judge_hot_chunk(Block block, unsigned vouchers, bool settled) const;
+    Verdict judge_pages(Block block, bool settled, Tick now) const;
     unsigned vouchers_of(const ChunkHeader& header) const;
     bool is_uniformly_hot(const ChunkHeader& header, unsigned vouchers) const;
+    bool is_revisited(Block block, unsigned turns) const;
+    bool is_swept(Block block) const;
+    bool has_passed(const ChunkHeader& header, Tick now) const;
+    bool pays_whole(const ChunkHeader& header, Tick now) const;
     bool is_promising(const ChunkHeader& header, Tick now) const;
+    bool is_worthwhile() const;
     Sorted sort_list(Tick now);
     void put_hottest_first(std::span<Block> blocks, size_t wanted) const;
     bool pages_are_due(uint32_t waiting, Tick now);
@@ -115,9 +137,13 @@ private:
     void plan_pages(Block block, Plan& plan);
     void plan_page(Block block, unsigned index, Plan& plan);
     void drop_cold_pages(Block block, Tick now);
+    void drop_swept_pages(Block block);
 
     PolicyParameters parameters_;
     HeatTable heat_;
+    ObjectHeat objects_;
+    const ObjectSource* object_source_;
+    MoveEconomy economy_{};
     TargetMap targets_;
     Tick settle_;
     Tick collect_;

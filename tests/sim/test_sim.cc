@@ -290,12 +290,12 @@ INSTANTIATE_TEST_SUITE_P(MiBPerSecond, Budget, testing::Values(8, 32, 128));
 
 TEST(Memory, ForgottenMemoryStays) {
     Simulator sim(published_machine(2), {.policy = kOneSample, .pages = 8192});
-    for (uint64_t page = 0; page < 8192; page += 97)
+    for (uint64_t page = 0; page < 8192; page += 197)    // too few in a chunk to look like a sweep
         sim.feed({.address = Simulator::address(page), .time = sim.now(), .node = NodeId{0}});
     sim.reuse(0, 4096);
     sim.run_ms(5000);
     EXPECT_EQ(sim.pages_on(0, 0, 4096), 0u);
-    EXPECT_GT(sim.pages_on(0, 4096, 4096), 40u);
+    EXPECT_GT(sim.pages_on(0, 4096, 4096), 18u);
 }
 
 TEST(Memory, FreedAndReusedChunksComeHomeAgain) {

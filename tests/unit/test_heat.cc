@@ -31,7 +31,7 @@ struct Heat {
 // What the header counts must be what its records say.
 void expect_counts_match(const HeatTable& table, HeatTable::Block block) {
     const ChunkHeader& header = table.header(block);
-    uint32_t pages = 0, hot = 0, held = 0, top = 0;
+    uint32_t pages = 0, held = 0, top = 0;
     std::array<uint32_t, kRegions> regions{};
     for (unsigned i = 0; i < kPagesPerChunk; ++i) {
         const PageRecord& page = table.pages(block)[i];
@@ -40,15 +40,13 @@ void expect_counts_match(const HeatTable& table, HeatTable::Block block) {
         if (page.freq == 0) continue;
         if (later_by(header.last_sample(page), header.half_start - table.rules().half) < 0) continue;
         ++pages;
-        if (!table.rules().is_hot(page.freq)) continue;
-        ++hot;
         ++regions[i / kPagesPerRegion];
     }
     EXPECT_EQ(header.window_pages(), pages);
-    EXPECT_EQ(header.window_hot(), hot);
     EXPECT_EQ(header.held, held);
     EXPECT_EQ(header.top, top);
-    for (unsigned i = 0; i < kRegions; ++i) EXPECT_EQ(header.region_hot[0][i] + header.region_hot[1][i], regions[i]);
+    for (unsigned i = 0; i < kRegions; ++i)
+        EXPECT_EQ(header.region_pages[0][i] + header.region_pages[1][i], regions[i]);
 }
 
 TEST(Occupancy, TableIsTheExpectedNumberOfDifferentPages) {
@@ -60,10 +58,20 @@ TEST(Occupancy, TableIsTheExpectedNumberOfDifferentPages) {
     EXPECT_EQ(uniform_occupancy(1u << 17), 512 * kOccupancyUnit);
 }
 
-TEST(Occupancy, HalfOfTheUniformPagesIsTheBoundaryOfSkew) {
+TEST(Occupancy, AQuarterOfThePagesHasItsOwnTable) {
+    for (uint32_t samples : {0u, 1u, 8u, 64u, 512u})
+        EXPECT_NEAR(quarter_occupancy(samples) / double{kOccupancyUnit}, 128 * (1 - std::pow(127.0 / 128, samples)),
+                    1.0 / kOccupancyUnit)
+            << samples;
+    EXPECT_EQ(quarter_occupancy(2048), 128 * kOccupancyUnit);
+}
+
+TEST(Occupancy, FewerPagesThanAQuarterOrHalfOfTheUniformOnesAreSkewed) {
     EXPECT_FALSE(is_skewed(0, 0));
-    EXPECT_FALSE(is_skewed(8, 4));    // U(8) = 7.95
-    EXPECT_TRUE(is_skewed(8, 3));
+    EXPECT_FALSE(is_skewed(8, 6));    // 7.8 of a quarter, less two
+    EXPECT_TRUE(is_skewed(8, 5));
+    EXPECT_FALSE(is_skewed(16, 14));    // 15.1
+    EXPECT_TRUE(is_skewed(16, 13));
     EXPECT_FALSE(is_skewed(100000, 256));
     EXPECT_TRUE(is_skewed(100000, 255));
 }

@@ -225,7 +225,7 @@ TEST(ChunkRule, EightSpreadHotPagesBringTheWholeChunkHomeAndSevenDoNot) {
 
 // The chunk that begins at page `first` goes whole to `node`.
 void bring_whole_chunk_home(Story& story, uint64_t first, int16_t node = 0) {
-    story.sample_each(first + 3, 8, 64, 0, node);
+    story.sample_each(first + 3, 8, 64, 20, node);
     const auto moves = story.plan();
     ASSERT_EQ(pages_in(moves), kPagesPerChunk);
     story.report_all(moves, PageOutcome::kPromoted);
@@ -256,27 +256,113 @@ TEST(ChunkRule, BetweenTwoChunksThatWentWholeThreeHotPagesAreEnough) {
 TEST(ChunkRule, AChunkOfAnotherNodeVouchesForNobody) {
     Story story(kOneSample);
     bring_whole_chunk_home(story, 0, 1);
-    story.sample_each(512 + 3, 7, 64, 0, 0);
+    story.sample_each(512 + 3, 7, 64);
     EXPECT_TRUE(story.plan().empty());
 }
 
 TEST(ChunkRule, ASkewedChunkGoesPageByPageWhateverItsNeighbours) {
     Story story(kOneSample);
     bring_whole_chunk_home(story, 0);
-    for (int i = 0; i < 10; ++i) story.sample_each(512, 3, 64);
+    for (int i = 0; i < 10; ++i) story.sample_each(512, 3, 64, 0);
     story.plan();
     story.wait_ms(208);
     EXPECT_EQ(pages_in(story.plan()), 3u);
 }
 
-TEST(ChunkRule, CountsRespectTheThreshold) {
+TEST(ChunkRule, ThresholdTimesAsManySamplesAreAsked) {
     Story story({.freq_window_ms = 3000, .freq_threshold = 3});
-    story.sample_each(1, 40, 12);
-    for (int i = 0; i < 2; ++i) story.sample_each(1, 7, 72);
-    EXPECT_TRUE(story.plan().empty()) << "seven pages with three samples, 33 with one";
-    story.sample(1 + 39 * 12);
-    story.sample(1 + 39 * 12);
+    story.sample_each(1, 23, 20);
+    EXPECT_TRUE(story.plan().empty());
+    story.sample(1 + 23 * 20);
+    EXPECT_EQ(pages_in(story.plan()), kPagesPerChunk) << "24 samples, though no page was sampled three times";
+}
+
+// Eight pages alone are used, and spread: 16 samples of them are no chunk that is used all over.
+TEST(ChunkRule, TwiceAsManySamplesOfTheSameEightPagesAreSkewed) {
+    Story story({.freq_window_ms = 3000, .freq_threshold = 2});
+    for (int i = 0; i < 2; ++i) story.sample_each(3, 8, 64);
+    EXPECT_TRUE(story.plan().empty());
+    story.wait_ms(300);
+    const auto moves = story.plan();
+    EXPECT_EQ(pages_in(moves), 8u);
+    for (const Move& move : moves) EXPECT_EQ(move.rule, MoveRule::kPage);
+}
+
+// ---- sweeps
+
+TEST(Sweep, OnceOverAChunkMovesNothing) {
+    for (uint64_t gap_ms : {0u, 1u, 20u}) {
+        Story story(kOneSample);
+        for (uint64_t chunk = 0; chunk < 4; ++chunk) {
+            story.sweep(chunk * kPagesPerChunk, 32, 16, gap_ms);
+            EXPECT_TRUE(story.plan().empty()) << gap_ms;
+        }
+        for (int i = 0; i < 80; ++i) {
+            story.wait_ms(100);
+            EXPECT_TRUE(story.plan().empty()) << gap_ms;
+        }
+        EXPECT_EQ(story.policy().counters().pages_swept, 128u) << gap_ms;
+    }
+}
+
+TEST(Sweep, DownwardsIsASweepToo) {
+    Story story(kOneSample);
+    for (uint64_t i = 32; i-- > 0;) {
+        story.sample(i * 16);
+        story.wait_ms(20);
+    }
+    for (int i = 0; i < 80; ++i) {
+        EXPECT_TRUE(story.plan().empty());
+        story.wait_ms(100);
+    }
+}
+
+TEST(Sweep, TwoThreadsEachInItsHalfAreASweepToo) {
+    Story story(kOneSample);
+    for (uint64_t i = 0; i < 16; ++i) {
+        story.sample(i * 16);
+        story.sample(256 + i * 16);
+        story.wait_ms(20);
+    }
+    for (int i = 0; i < 80; ++i) {
+        EXPECT_TRUE(story.plan().empty());
+        story.wait_ms(100);
+    }
+}
+
+TEST(Sweep, ASecondOneWithinTheWindowBringsTheChunkHome) {
+    Story story({.freq_window_ms = 3000, .freq_threshold = 2});
+    story.sweep(0, 16, 32, 20);
+    EXPECT_TRUE(story.plan().empty());
+    story.wait_ms(1000);
+    story.sweep(16, 16, 32, 20);    // other pages are sampled this time
     EXPECT_EQ(pages_in(story.plan()), kPagesPerChunk);
+}
+
+TEST(Sweep, TheSamePagesAgainAreASecondSweepToo) {
+    Story story({.freq_window_ms = 3000, .freq_threshold = 2});
+    for (int i = 0; i < 2; ++i) story.sweep(0, 256, 2, 2);
+    EXPECT_EQ(pages_in(story.plan()), kPagesPerChunk);
+}
+
+TEST(Sweep, AtThresholdOneTheSecondOneMayComeLater) {
+    for (uint8_t threshold : {1, 2}) {
+        Story story({.freq_window_ms = 3000, .freq_threshold = threshold});
+        story.sweep(0, 16, 32, 20);
+        for (int i = 0; i < 100; ++i) {
+            story.wait_ms(100);
+            EXPECT_TRUE(story.plan().empty());
+        }
+        story.sweep(16, 16, 32, 20);
+        EXPECT_EQ(pages_in(story.plan()), threshold == 1 ? kPagesPerChunk : 0u);
+    }
+}
+
+TEST(Sweep, FewSamplesTellNothingAndThePageRuleDecides) {
+    Story story(kOneSample);
+    story.sweep(0, 3, 100, 20);
+    story.wait_ms(1500);
+    EXPECT_EQ(pages_in(story.plan_all()), 3u);
 }
 
 TEST(ChunkRule, HotPagesInThreeRegionsAreNotSpread) {
@@ -297,7 +383,7 @@ TEST(ChunkRule, EvidenceOlderThanTheWindowIsNone) {
 
 TEST(ChunkRule, ASkewedChunkGoesPageByPageAtOnce) {
     Story story(kOneSample);
-    for (int i = 0; i < 100; ++i) story.sample_each(0, 8, 64);    // 8 pages spread over all regions, 800 samples
+    for (int i = 0; i < 100; ++i) story.sample_each(0, 8, 64, 0);    // 8 pages spread over all regions, 800 samples
     story.plan();
     story.wait_ms(208);    // only company is waited for
     const auto moves = story.plan();
@@ -308,7 +394,7 @@ TEST(ChunkRule, ASkewedChunkGoesPageByPageAtOnce) {
 TEST(ChunkRule, ASmallArrayComesHomeAfterTheSettlingTime) {
     Story story(kOneSample);
     story.sample_each(100, 10, 1);
-    story.wait_ms(700);
+    story.wait_ms(400);
     EXPECT_TRUE(story.plan_all().empty());
     story.sample_each(100, 10, 1);
     const auto moves = story.plan_all();
@@ -347,7 +433,7 @@ TEST(ChunkRule, ATooSlowChunkGoesPageByPage) {
 
 TEST(ChunkRule, NoClearMajorityMeansEveryPageToItsOwnNode) {
     Story story(kOneSample);
-    for (uint64_t i = 0; i < 16; ++i) story.sample(i * 32, static_cast<int16_t>(i % 2));
+    for (int16_t node : {0, 1}) story.sample_each(static_cast<uint64_t>(node) * 32, 8, 64, 20, node);
     const auto moves = story.plan_all();
     EXPECT_EQ(pages_in(moves), 16u);
     for (const Move& move : moves) {
@@ -440,7 +526,7 @@ TEST(ChunkRule, HottestChunksFirstAndNoneIsLostWhenPlacesAreFew) {
     Story story(kOneSample);
     for (uint64_t chunk = 0; chunk < 20; ++chunk)
         for (uint64_t i = 0; i < 10 + chunk * 7 % 20; ++i)
-            story.sample(chunk * kPagesPerChunk + i * 197 % kPagesPerChunk);
+            story.sample(chunk * kPagesPerChunk + i * 197 % kPagesPerChunk), story.wait_ms(4);
     std::set<uintptr_t> planned;
     uint32_t hottest = 1000;
     for (int i = 0; i < 10; ++i) {
@@ -496,13 +582,13 @@ TEST(HugeRule, AHugePageIsOnePageWhicheverPartIsSampled) {
 
 TEST(Target, TheCallersNode) {
     Story story(kOneSample);
-    story.sample_each(0, 8, 64, 0, 1);
+    story.sample_each(0, 8, 64, 20, 1);
     EXPECT_EQ(story.plan().at(0).target, NodeId{1});
 }
 
 TEST(Target, AFixedNodeWhoeverCalls) {
     Story story({.freq_threshold = 1, .target = TargetMode::kFixed, .fixed_target = NodeId{1}});
-    for (uint64_t i = 0; i < 8; ++i) story.sample(i * 64, static_cast<int16_t>(i % 2));
+    for (int16_t node : {0, 1}) story.sample_each(static_cast<uint64_t>(node) * 64, 4, 128, 20, node);
     const auto moves = story.plan();
     ASSERT_EQ(moves.size(), 1u) << "no majority is needed when all go to one place";
     EXPECT_EQ(moves[0].target, NodeId{1});
@@ -510,7 +596,7 @@ TEST(Target, AFixedNodeWhoeverCalls) {
 
 TEST(Target, TheLowerTierIsNeverATarget) {
     Story story({.freq_threshold = 1, .target = TargetMode::kFixed, .fixed_target = NodeId{2}});
-    story.sample_each(0, 8, 64, 0, 1);
+    story.sample_each(0, 8, 64, 20, 1);
     EXPECT_EQ(story.plan().at(0).target, NodeId{1});
 }
 
@@ -529,7 +615,7 @@ TEST(Target, OutsideTheCpusetTheNearestTopNodeByTheCallersRow) {
     topology.distance[0] = {10, 30, 50, 20};
     topology.nodes[0].allowed = false;
     Story story(kOneSample, topology);
-    story.sample_each(0, 8, 64, 0, 0);
+    story.sample_each(0, 8, 64);
     EXPECT_EQ(story.plan().at(0).target, NodeId{3});
 }
 

@@ -31,8 +31,8 @@ public:
     static constexpr uintptr_t kBase = 1000 * kChunkBytes;
 
     explicit Story(const PolicyParameters& parameters, const Topology& topology = published_machine(),
-                   size_t chunks = 64)
-        : storage_(HeatTable::bytes_for(chunks)), policy_(topology, parameters, storage_) {}
+                   size_t chunks = 64, const ObjectSource* objects = nullptr)
+        : storage_(HeatTable::bytes_for(chunks)), policy_(topology, parameters, storage_, objects) {}
 
     static uintptr_t page(uint64_t number) { return kBase + number * kPageBytes; }
 
@@ -50,8 +50,14 @@ public:
                                .served_by = ServedBy::kExtMem,
                                .huge = true});
     }
-    // Samples `count` pages, `step` apart, one at a time with `gap_ms` between.
-    void sample_each(uint64_t first, unsigned count, unsigned step, uint64_t gap_ms = 0, int16_t node = 0) {
+    // Samples `count` pages, `step` apart, one at a time with `gap_ms` between, in no order of addresses: every other
+    // one, then those between them.
+    void sample_each(uint64_t first, unsigned count, unsigned step, uint64_t gap_ms = 20, int16_t node = 0) {
+        for (unsigned odd : {0u, 1u})
+            sweep(first + uint64_t{odd} * step, (count + 1 - odd) / 2, 2 * step, gap_ms, node);
+    }
+    // The same from one end to the other.
+    void sweep(uint64_t first, unsigned count, unsigned step, uint64_t gap_ms, int16_t node = 0) {
         for (unsigned i = 0; i < count; ++i) {
             sample(first + uint64_t{i} * step, node);
             wait_ms(gap_ms);
