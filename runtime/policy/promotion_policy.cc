@@ -170,7 +170,7 @@ PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
     if (header.whole_pending) return Verdict::kWhole;
     const bool retries = header.whole && header.cooling > 0 && header.retries < kChunkRetries;
     if (retries && later_by(now, header.retry) >= 0) return Verdict::kRetry;
-    if (header.huge) return header.held > 0 ? Verdict::kHuge : Verdict::kNothing;
+    if (header.huge) return judge_huge(header, now);
     const Tick since = header.held > 0 ? header.first_held : header.evidence_start(heat_.rules());
     const bool settled = later_by(now, since + settle_) >= 0;
     const unsigned vouchers = vouchers_of(header);
@@ -183,6 +183,14 @@ PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
     }
     if (header.held == 0) return retries ? Verdict::kHold : Verdict::kNothing;
     return judge_pages(block, settled, now);
+}
+
+// A huge page has one record, which tells no order: many samples within a moment are a sweep's.
+PromotionPolicy::Verdict PromotionPolicy::judge_huge(const ChunkHeader& header, Tick now) const {
+    if (header.held == 0) return Verdict::kNothing;
+    const auto lasted = static_cast<uint16_t>(header.newest - header.active_since);
+    if (header.window_samples() < kSweepPages || lasted >= kHugeReuse) return Verdict::kHuge;
+    return has_passed(header, now) ? Verdict::kPassed : Verdict::kHold;
 }
 
 PromotionPolicy::Verdict PromotionPolicy::judge_pages(Block block, bool settled, Tick now) const {

@@ -36,6 +36,9 @@ inline constexpr unsigned kObjectVouches = 3;
 // Pages that a sweep leaves behind in a chunk: from so many on it shows whether their order in time is that of their
 // addresses.
 inline constexpr unsigned kSweepPages = 4;
+// From so many samples on, those of a huge page must lie so far apart to be more than one sweep's: a thread passes over
+// 2 MiB within 1 to 20 ms, one that waits 500 ns for each line included.
+inline constexpr Tick kHugeReuse = ticks_of_ms(64);
 // Samples before a chunk is called skewed: from here on, uniform access touches at least half as many different pages
 // as samples, except once in 10^10 chunks.
 inline constexpr unsigned kSkewSamples = 8;
@@ -119,6 +122,7 @@ private:
 
     Verdict judge(Block block, Tick now);
     Verdict judge_hot_chunk(Block block, unsigned vouchers, bool settled) const;
+    Verdict judge_huge(const ChunkHeader& header, Tick now) const;
     Verdict judge_pages(Block block, bool settled, Tick now) const;
     unsigned vouchers_of(const ChunkHeader& header) const;
     bool is_uniformly_hot(const ChunkHeader& header, unsigned vouchers) const;

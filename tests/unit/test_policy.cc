@@ -578,6 +578,27 @@ TEST(HugeRule, AHugePageIsOnePageWhicheverPartIsSampled) {
     EXPECT_TRUE(story.plan().empty());
 }
 
+TEST(HugeRule, OneSweepOverAHugePageMovesNothingAndASecondDoes) {
+    Story story(kOneSample);
+    const auto sweep = [&story] {
+        for (uint64_t page = 0; page < 512; page += 32) story.sample_huge(page), story.wait_ms(1);
+    };
+    sweep();
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_TRUE(story.plan().empty());
+        story.wait_ms(100);
+    }
+    EXPECT_EQ(story.policy().counters().pages_swept, 1u);
+    sweep();
+    EXPECT_EQ(pages_in(story.plan()), kPagesPerChunk);
+}
+
+TEST(HugeRule, SlowSamplesOfAHugePageBringItHome) {
+    Story story(kOneSample);
+    story.sample_huge(7);
+    EXPECT_EQ(pages_in(story.plan()), kPagesPerChunk) << "one sample tells of no sweep";
+}
+
 // ---- targets
 
 TEST(Target, TheCallersNode) {
