@@ -430,16 +430,17 @@ void Sampler::end_second(TimeNs now) {
     recorder_.flush();
 }
 
-// When main has left by pthread_exit, the process lives as long as any thread, ours included: after the program's last
-// thread we must go too. The C library then runs exit() in the last of ours, the mover, which still has the program's
-// descriptors.
 // What a move costs and what a sample's accesses would save. A replay has no mover: its moves cost nothing.
 void Sampler::weigh_moves() {
-    const uint64_t moved = counters().get(Counter::pgpromote_success) + counters().get(Counter::pgdemote_success);
+    const uint64_t moved = counters().get(Counter::pgpromote_success) + counters().get(Counter::pgdemote_success) +
+                           counters().get(Counter::numa_pages_migrated);
     policy_->set_economy(
         economy_->read(shared_.settings.tunables.ibs_period, counters().get(Counter::mover_cpu_ns), moved));
 }
 
+// When main has left by pthread_exit, the process lives as long as any thread, ours included: after the program's last
+// thread we must go too. The C library then runs exit() in the last of ours, the mover, which still has the program's
+// descriptors.
 bool Sampler::program_is_gone() {
     unsigned others = 0;
     files_.list("/proc/self/task", [&](std::string_view name) {
