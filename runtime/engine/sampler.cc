@@ -395,7 +395,7 @@ void Sampler::read_free_memory(TimeNs now) {
     bool read = false;
     for (int16_t node = 0; node < shared_.topology.node_count; ++node) {
         if (!shared_.topology.is_top(NodeId{node}) && !shared_.topology.takes_demotions(NodeId{node})) continue;
-        const uint64_t free = node_free_bytes(files_, NodeId{node});
+        const uint64_t free = node_available_bytes(files_, NodeId{node});
         if (free == 0) continue;    // no /sys any more (chroot), or no descriptor to spare
         shared_.free_bytes[static_cast<unsigned>(node)].store(free, std::memory_order_relaxed);
         read = true;

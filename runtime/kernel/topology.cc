@@ -200,4 +200,8 @@ void read_topology(FileSystem& files, uint64_t allowed, const TierOverrides& ove
 
 uint64_t node_free_bytes(FileSystem& files, NodeId node) { return meminfo_field(files, node, "MemFree:"); }
 
+uint64_t node_available_bytes(FileSystem& files, NodeId node) {
+    return node_free_bytes(files, node) + meminfo_field(files, node, "Inactive(file):");
+}
+
 }    // namespace pghot

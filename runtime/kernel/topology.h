@@ -24,5 +24,8 @@ void read_topology(FileSystem& files, uint64_t allowed, const TierOverrides& ove
 
 // Free memory of each node in bytes (nodeN/meminfo); a node that cannot be read answers 0.
 uint64_t node_free_bytes(FileSystem& files, NodeId node);
+// The same with file pages that were not used lately: a node that has run for a while is full of them, and the kernel
+// drops them for whoever wants memory, a move included.
+uint64_t node_available_bytes(FileSystem& files, NodeId node);
 
 }    // namespace pghot

@@ -142,6 +142,14 @@ TEST(Topology, FreeMemoryIsReadInBytes) {
     EXPECT_EQ(node_free_bytes(files, NodeId{9}), 0u);
 }
 
+TEST(Topology, FilePagesThatWereNotUsedLatelyAreAvailable) {
+    FakeFiles files;
+    files.files["/sys/devices/system/node/node0/meminfo"] =
+        "Node 0 MemFree:         1024 kB\nNode 0 Active(file):    8192 kB\nNode 0 Inactive(file):  2048 kB\n";
+    EXPECT_EQ(node_available_bytes(files, NodeId{0}), 3 * kMiB);
+    EXPECT_EQ(node_available_bytes(files, NodeId{1}), 0u);
+}
+
 std::string listed(std::string_view text, bool& good) {
     std::string out;
     good = for_each_in_list(text, 64, [&](uint32_t n) { out += std::to_string(n) + " "; });
