@@ -61,9 +61,10 @@ struct ChunkHeader {
     uint16_t newest;              // low bits of the newest sample's tick
     uint16_t object;              // ObjectHeat's number of the object that the chunk is part of; 0: none
     uint16_t top;                 // pages known to be in the top tier
-    uint16_t promoted;            // ledger: pages promoted out of this chunk, saturating
+    uint16_t unpaid;              // ledger: pages promoted that have not paid for it yet
     uint16_t returned;            // ledger: of these, seen in the lower tier again, saturating
-    uint8_t retries;              // of cooling pages since the chunk was moved whole
+    uint8_t retries : 2;          // of cooling pages since the chunk was moved whole
+    uint8_t judged : 1;           // the ledger has judged the move of the whole chunk
     uint8_t listed : 1;           // the block is on the ready list (a property of the block: survives reuse)
     uint8_t huge : 1;             // sampled as a huge page last
     uint8_t whole : 1;            // moved whole, or being so
@@ -155,7 +156,7 @@ inline void ChunkHeader::count_state(PageState state, int change) {
 
 inline void ChunkHeader::set_state(PageRecord& page, PageState state) {
     count_state(page.page_state(), -1);
-    page.state = static_cast<uint32_t>(state) & 0xf;
+    page.state = static_cast<uint32_t>(state) & 7;
     count_state(state, +1);
 }
 

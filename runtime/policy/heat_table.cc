@@ -68,14 +68,25 @@ void HeatTable::reset_page(Block block, unsigned index) {
     page = PageRecord{};
 }
 
-// Every record's age is below one epoch and one window here, since the last sweep cleared what was older: the 14 bits
-// are still unambiguous. 512 records once in 131 s for a chunk that is sampled all the time.
+void HeatTable::cool_page(Block block, unsigned index, Tick now) {
+    ChunkHeader& header = headers_[block];
+    PageRecord& page = block_pages(block)[index];
+    header.leave(page, index, rules_);
+    page.freq = page.history = 0;
+    page.time = now & kTickMask;
+}
+
+// Every record's age is below two epochs here, since the last sweep cleared what was older than one: the 14 bits are
+// still unambiguous. 512 records once in 131 s for a chunk that is sampled all the time.
 void HeatTable::sweep(Block block, Tick now) {
+    constexpr Tick kEpoch = Tick{1} << kEpochBits;
     ChunkHeader& header = headers_[block];
     for (PageRecord& page : block_pages(block)) {
-        if (page.freq == 0 || now - header.last_sample(page) <= rules_.window) continue;
-        page.freq = 0;    // outside the window of the chunk too, so no count changes
-        if (page.page_state() == PageState::kHeld) header.set_state(page, PageState::kCold);
+        const PageState state = page.page_state();
+        if (page.freq == 0 && state != PageState::kDemoted) continue;
+        if (now - header.last_sample(page) < kEpoch) continue;
+        page.freq = page.history = 0;    // outside the window of the chunk too, so no count changes
+        if (state == PageState::kHeld || state == PageState::kDemoted) header.set_state(page, PageState::kCold);
     }
 }
 

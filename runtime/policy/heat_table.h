@@ -36,6 +36,7 @@ public:
     static size_t bytes_for(size_t chunks);
     size_t capacity() const { return capacity_; }
     size_t chunks() const { return chunks_; }
+    bool has_free_block() const { return chunks_ < capacity_; }
     uint64_t evictions() const { return evictions_; }
 
     // kNoBlock when the chunk has no heat.
@@ -46,6 +47,8 @@ public:
     void release(Block block);
     // Forgets the heat, tier and state of one page.
     void reset_page(Block block, unsigned index);
+    // Forgets the heat of one page and takes `now` as its time.
+    void cool_page(Block block, unsigned index, Tick now);
 
     // Counts one access: window, frequency, node. A tick a little before the newest one (rings are drained one after
     // the other) counts as the newest.
@@ -68,6 +71,7 @@ public:
     // by the caller; keep() drops those from `count` on.
     void list(Block block);
     std::span<Block> listed() { return {list_, listed_}; }
+    bool has_listed() const { return listed_ != 0; }
     void keep(size_t count);
 
 private:
@@ -147,7 +151,11 @@ inline void HeatTable::heat(Block block, unsigned index, Tick tick, uint8_t call
     header.rotate(now, rules_);
     header.count_sample(caller, now);
     header.leave(page, index, rules_);
-    const bool continues = page.freq != 0 && now - header.last_sample(page) <= rules_.window;
+    const Tick gap = now - header.last_sample(page);
+    const bool sampled = page.freq != 0;
+    const bool continues = sampled && gap <= rules_.window;
+    const unsigned after_gap = sampled ? page.history_after(gap) : 0;
+    page.history = (continues ? page.history : after_gap) & kHistoryMax;
     page.freq = (continues ? std::min<unsigned>(page.freq + 1, kFrequencyMax) : 1) & 0xf;
     page.time = now & kTickMask;
     page.vote(caller);

@@ -30,6 +30,8 @@ struct PolicyParameters {
     // When a page that was busy, or a node that was full, is tried again. Longer than the default window, so that a
     // second try of a page rests on new evidence; a page pinned for ever costs one failed move in five seconds.
     uint32_t cool_down_ms = 5000;
+    bool demote = true;               // PGHOT_DEMOTE: cold pages make room for hot ones
+    uint64_t dram_limit_bytes = 0;    // PGHOT_DRAM_LIMIT; 0: none
 
     HeatRules heat_rules() const {
         const Tick window = ticks_of_ms(std::clamp(freq_window_ms, 1000u, 16383u));

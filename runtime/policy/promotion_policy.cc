@@ -19,6 +19,10 @@ bool seems_at_home(const ChunkHeader& header) { return header.dram_seen && !head
 // Heat of a huge page is kept at its head.
 unsigned index_of(const Sample& sample) { return sample.huge ? 0 : page_in_chunk(sample.address); }
 
+bool may_be_planned(PageState state) {
+    return state == PageState::kCold || state == PageState::kHeld || state == PageState::kDemoted;
+}
+
 uintptr_t address_of(const ChunkHeader& header, unsigned page) {
     return static_cast<uintptr_t>(header.chunk * kChunkBytes + page * kPageBytes);
 }
@@ -33,17 +37,21 @@ public:
     Tick now() const { return tick_; }
     bool full() const { return count_ == limit_; }
     size_t count() const { return count_; }
+    size_t places() const { return out_.size(); }
+    size_t demotions() const { return demotions_; }
     // At most so many moves until the next call.
     void limit(size_t moves) { limit_ = moves; }
-    void add(uintptr_t address, uint32_t pages, NodeId target, MoveRule rule) {
-        out_[count_++] = {.address = address, .pages = pages, .target = target, .rule = rule, .planned = time_};
+    void add(uintptr_t address, uint32_t pages, NodeId target, MoveRule rule, MoveKind kind = MoveKind::kPromote) {
+        out_[count_++] = {
+            .address = address, .pages = pages, .target = target, .rule = rule, .planned = time_, .kind = kind};
+        demotions_ += kind == MoveKind::kDemote;
     }
     // The page after the last move's, to the same place: one move more is not needed.
     bool extend(uintptr_t address, NodeId target) {
         if (count_ == 0) return false;
         Move& last = out_[count_ - 1];
         const bool adjacent = last.rule == MoveRule::kPage && last.target == target &&
-                              last.address + last.pages * kPageBytes == address &&
+                              last.kind == MoveKind::kPromote && last.address + last.pages * kPageBytes == address &&
                               chunk_of(last.address) == chunk_of(address);
         if (adjacent) ++last.pages;
         return adjacent;
@@ -61,6 +69,7 @@ private:
     std::span<Move> out_;
     size_t limit_;
     size_t count_ = 0;
+    size_t demotions_ = 0;
 };
 
 PromotionPolicy::PromotionPolicy(const Topology& topology, const PolicyParameters& parameters,
@@ -70,9 +79,12 @@ PromotionPolicy::PromotionPolicy(const Topology& topology, const PolicyParameter
       objects_(parameters.heat_rules()),
       object_source_(objects),
       targets_(topology, parameters.target, parameters.fixed_target),
+      exchange_(parameters.demote),
       settle_(parameters.settle_ticks()),
       collect_(ticks_of_ms(parameters.collect_ms)),
-      cool_down_(ticks_of_ms(parameters.cool_down_ms)) {}
+      cool_down_(ticks_of_ms(parameters.cool_down_ms)) {
+    capacity_.set_limit(parameters.dram_limit_bytes);
+}
 
 // ---- samples
 
@@ -82,12 +94,14 @@ bool PromotionPolicy::record(const Sample& sample) {
     if (block == HeatTable::kNoBlock) return false;
     const unsigned index = index_of(sample);
     const uint8_t caller = targets_.caller(sample.node);
-    heat_.heat(block, index, tick, caller);
+    heat_.advance(block, tick);
     ChunkHeader& header = heat_.header(block);
-    objects_.count(header.object, header.chunk, caller, header.samples[0] == 1, header.last);
     PageRecord& page = heat_.pages(block)[index];
+    header.rotate(header.last, heat_.rules());
+    exchange_.sampled(header, page, heat_.rules());
+    heat_.heat(block, index, tick, caller);
+    objects_.count(header.object, header.chunk, caller, header.samples[0] == 1, header.last);
     header.huge = sample.huge;
-    page.written |= static_cast<uint32_t>(sample.store);
     note_tier(header, page, sample);
     note_hot(block, page);
     note_evidence(block, sample);
@@ -123,6 +137,7 @@ size_t PromotionPolicy::record(std::span<const Sample> samples) {
 void PromotionPolicy::note_tier(ChunkHeader& header, PageRecord& page, const Sample& sample) {
     if (sample.served_by == ServedBy::kDram) {
         header.dram_seen = 1;
+        ledger_.earned(header);
         header.set_top(page, true);
         if (page.page_state() == PageState::kHeld) header.set_state(page, PageState::kCold);
         return;
@@ -132,6 +147,8 @@ void PromotionPolicy::note_tier(ChunkHeader& header, PageRecord& page, const Sam
     if (page.top && later_by(tick_of(sample.time), header.moved) <= 0) return;
     header.lower_seen = 1;
     if (page.top) {
+        if (page.page_state() == PageState::kRefused)
+            header.set_state(page, PageState::kCold);    // to be demoted, then
         header.doubtful = 1;
         add_saturating(header.returned, 1);
         ++counters_.pages_returned;
@@ -143,6 +160,11 @@ void PromotionPolicy::note_hot(Block block, PageRecord& page) {
     ChunkHeader& header = heat_.header(block);
     if (page.page_state() == PageState::kCooling && later_by(header.last, header.retry) >= 0)
         header.set_state(page, PageState::kCold);
+    // While the top tier is full, demoted pages are the exchange's.
+    if (page.page_state() == PageState::kDemoted && page.freq >= kReturnSamples && !capacity_.tight()) {
+        ledger_.came_back();
+        header.set_state(page, PageState::kCold);
+    }
     if (page.top || page.page_state() != PageState::kCold || !heat_.rules().is_hot(page.freq)) return;
     if (header.held == 0) header.first_held = header.last;
     header.set_state(page, PageState::kHeld);
@@ -290,6 +312,12 @@ bool PromotionPolicy::is_promising(const ChunkHeader& header, Tick now) const {
 size_t PromotionPolicy::plan(TimeNs now, std::span<Move> out) {
     if (out.empty() || !is_worthwhile()) return 0;
     Plan plan(now, out);
+    plan_listed(plan);
+    plan_exchange(plan);
+    return plan.count();
+}
+
+void PromotionPolicy::plan_listed(Plan& plan) {
     objects_.look(plan.now(), economy_, [this](uint64_t chunk) { return find_header(chunk); });
     const Sorted sorted = sort_list(plan.now());
     const auto listed = heat_.listed();
@@ -297,25 +325,24 @@ size_t PromotionPolicy::plan(TimeNs now, std::span<Move> out) {
     const auto pages = listed.subspan(sorted.ranges, sorted.pages - sorted.ranges);
     const bool pages_due = pages_are_due(sorted.waiting, plan.now());
     // Ranges bring 512 pages for one move; a quarter of the places is kept for pages, which are hotter one by one.
-    plan.limit(pages_due ? out.size() - out.size() / 4 : out.size());
-    put_hottest_first(ranges, out.size());
+    plan.limit(pages_due ? plan.places() - plan.places() / 4 : plan.places());
+    put_hottest_first(ranges, plan.places());
     for (const Block block : ranges) {
         if (plan.full()) break;
         const Verdict verdict = judge(block, plan.now());
-        if (verdict == Verdict::kHuge) plan_huge(block, plan);
+        if (verdict == Verdict::kHuge) plan_huge(block, plan, Filler::kRules);
         if (verdict == Verdict::kWhole) plan_runs(block, PageState::kCold, plan);
         if (verdict == Verdict::kRetry) plan_runs(block, PageState::kCooling, plan);
     }
-    if (!pages_due) return plan.count();
-    plan.limit(out.size());
+    plan.limit(plan.places());
+    if (!pages_due) return;
     const size_t first_page = plan.count();
-    put_hottest_first(pages, out.size());
+    put_hottest_first(pages, plan.places());
     for (const Block block : pages) {
         if (plan.full()) break;
         plan_pages(block, plan);
     }
     plan.group_by_target(first_page);
-    return plan.count();
 }
 
 // Not when the lower tier answers as fast as DRAM does, as it may while DRAM's bandwidth is used up. Heat waits.
@@ -369,35 +396,51 @@ bool PromotionPolicy::pages_are_due(uint32_t waiting, Tick now) {
     return due;
 }
 
-void PromotionPolicy::plan_huge(Block block, Plan& plan) {
+NodeId PromotionPolicy::choose_target(uint8_t caller, uint32_t pages, Filler filler, Tick now) {
+    const bool exchanging = filler == Filler::kExchange;
+    const uint64_t open = exchanging ? capacity_.open_for_exchange(pages) : capacity_.open_for(pages);
+    const NodeId target = targets_.choose(caller, now, open);
+    if (!target.valid() && !exchanging) capacity_.note_shortage(pages, now);
+    return target;
+}
+
+void PromotionPolicy::set_planned(ChunkHeader& header, PageRecord& page) {
+    if (page.page_state() == PageState::kDemoted) ledger_.came_back();
+    header.set_state(page, PageState::kPlanned);
+}
+
+bool PromotionPolicy::plan_huge(Block block, Plan& plan, Filler filler) {
     ChunkHeader& header = heat_.header(block);
-    const NodeId target = targets_.choose(header.majority().caller, plan.now());
-    if (!target.valid()) return;
+    const NodeId target = choose_target(header.majority().caller, kPagesPerChunk, filler, plan.now());
+    if (!target.valid()) return false;
     // All of it, in case it is split meanwhile and its pages are sampled one by one.
     for (PageRecord& page : heat_.pages(block))
-        if (page.page_state() == PageState::kCold || page.page_state() == PageState::kHeld)
-            header.set_state(page, PageState::kPlanned);
+        if (may_be_planned(page.page_state())) set_planned(header, page);
     plan.add(address_of(header, 0), kPagesPerChunk, target, MoveRule::kHuge);
+    capacity_.planned(MoveKind::kPromote, target, kPagesPerChunk);
     counters_.pages_planned[static_cast<size_t>(MoveRule::kHuge)] += kPagesPerChunk;
+    return true;
 }
 
 // All pages of a chunk that are in the state `wanted` (cold means cold or held) and not known to be at home, in as few
 // moves as possible: pages at home in between are no gap, since asking the kernel for them is cheaper than a move more.
 void PromotionPolicy::plan_runs(Block block, PageState wanted, Plan& plan) {
     ChunkHeader& header = heat_.header(block);
-    const NodeId target = targets_.choose(header.majority().caller, plan.now());
+    const uint32_t most = kPagesPerChunk - (header.doubtful ? 0u : header.top);
+    const NodeId target = choose_target(header.majority().caller, most, Filler::kRules, plan.now());
     if (!target.valid()) return;
     if (wanted == PageState::kCooling) {
         ++header.retries;
     } else if (!header.whole_pending) {
         header.whole = header.whole_pending = 1;
         header.retries = 0;
+        header.judged = 0;
         ++counters_.chunks_planned;
     }
     const auto pages = heat_.pages(block);
     const auto is_gap = [&](const PageRecord& page) {
         const PageState state = page.page_state();
-        return state != wanted && !(wanted == PageState::kCold && state == PageState::kHeld);
+        return state != wanted && !(wanted == PageState::kCold && may_be_planned(state));
     };
     const auto is_at_home = [&](const PageRecord& page) { return page.top && !header.doubtful; };
     for (unsigned begin = 0; begin < kPagesPerChunk;) {
@@ -409,8 +452,9 @@ void PromotionPolicy::plan_runs(Block block, PageState wanted, Plan& plan) {
         unsigned end = begin;
         for (unsigned i = begin; i < kPagesPerChunk && !is_gap(pages[i]); ++i)
             if (!is_at_home(pages[i])) end = i + 1;
-        for (unsigned i = begin; i < end; ++i) header.set_state(pages[i], PageState::kPlanned);
+        for (unsigned i = begin; i < end; ++i) set_planned(header, pages[i]);
         plan.add(address_of(header, begin), end - begin, target, MoveRule::kChunk);
+        capacity_.planned(MoveKind::kPromote, target, end - begin);
         counters_.pages_planned[static_cast<size_t>(MoveRule::kChunk)] += end - begin;
         begin = end;
     }
@@ -420,20 +464,25 @@ void PromotionPolicy::plan_runs(Block block, PageState wanted, Plan& plan) {
 void PromotionPolicy::plan_pages(Block block, Plan& plan) {
     drop_cold_pages(block, plan.now());
     const auto pages = heat_.pages(block);
-    for (unsigned i = 0; i < kPagesPerChunk && !plan.full(); ++i)
-        if (pages[i].page_state() == PageState::kHeld) plan_page(block, i, plan);
+    for (unsigned i = 0; i < kPagesPerChunk; ++i)
+        if (pages[i].page_state() == PageState::kHeld && !plan_page(block, i, plan, Filler::kRules)) return;
 }
 
-void PromotionPolicy::plan_page(Block block, unsigned index, Plan& plan) {
+bool PromotionPolicy::plan_page(Block block, unsigned index, Plan& plan, Filler filler) {
     ChunkHeader& header = heat_.header(block);
     PageRecord& page = heat_.pages(block)[index];
     const uint8_t caller = page.margin > 0 ? static_cast<uint8_t>(page.node) : header.majority().caller;
-    const NodeId target = targets_.choose(caller, plan.now());
-    if (!target.valid()) return;
+    const NodeId target = choose_target(caller, 1, filler, plan.now());
+    if (!target.valid()) return false;
     const uintptr_t address = address_of(header, index);
-    if (!plan.extend(address, target)) plan.add(address, 1, target, MoveRule::kPage);
-    header.set_state(page, PageState::kPlanned);
+    if (!plan.extend(address, target)) {
+        if (plan.full()) return false;
+        plan.add(address, 1, target, MoveRule::kPage);
+    }
+    capacity_.planned(MoveKind::kPromote, target, 1);
+    set_planned(header, page);
     ++counters_.pages_planned[static_cast<size_t>(MoveRule::kPage)];
+    return true;
 }
 
 void PromotionPolicy::drop_cold_pages(Block block, Tick now) {
@@ -453,11 +502,60 @@ void PromotionPolicy::drop_swept_pages(Block block) {
         if (page.page_state() == PageState::kHeld) header.set_state(page, PageState::kCold);
 }
 
+// ---- the exchange
+
+void PromotionPolicy::plan_exchange(Plan& plan) {
+    const size_t first = plan.count();
+    const auto take = [&](MoveKind kind, Block block, unsigned begin, uint32_t count) {
+        return exchange(kind, block, begin, count, plan);
+    };
+    exchange_.go_on(heat_, capacity_, ledger_, economy_, plan.now(), take);
+    plan.group_by_target(first);    // demotions, which name none, come first: they make the room
+}
+
+uint32_t PromotionPolicy::exchange(MoveKind kind, Block block, unsigned begin, uint32_t count, Plan& plan) {
+    if (kind == MoveKind::kDemote) return plan_demotion(block, begin, count, plan);
+    if (heat_.header(block).huge) return !plan.full() && plan_huge(block, plan, Filler::kExchange) ? count : 0;
+    uint32_t planned = 0;
+    while (planned < count && plan_page(block, begin + planned, plan, Filler::kExchange)) ++planned;
+    return planned;
+}
+
+// Demotions leave half of the places to promotions: hot pages are scattered more often than cold ones.
+uint32_t PromotionPolicy::plan_demotion(Block block, unsigned begin, uint32_t count, Plan& plan) {
+    if (plan.demotions() >= plan.places() / 2 || plan.full()) return 0;
+    ChunkHeader& header = heat_.header(block);
+    const auto pages = heat_.pages(block);
+    for (unsigned i = begin; i < begin + count; ++i)
+        if (may_be_planned(pages[i].page_state())) header.set_state(pages[i], PageState::kPlanned);
+    plan.add(address_of(header, begin), count, kNoNode, header.huge ? MoveRule::kHuge : MoveRule::kPage,
+             MoveKind::kDemote);
+    capacity_.planned(MoveKind::kDemote, kNoNode, count);
+    counters_.demotions_planned += count;
+    return count;
+}
+
+void PromotionPolicy::found(uintptr_t address, bool in_top_tier, TimeNs now) {
+    const uint64_t chunk = address / kChunkBytes;
+    Block block = heat_.find(chunk);
+    const bool is_news = block == HeatTable::kNoBlock && in_top_tier && heat_.has_free_block();
+    if (is_news) block = heat_.obtain(chunk, tick_of(now));
+    if (block == HeatTable::kNoBlock) return;
+    ChunkHeader& header = heat_.header(block);
+    PageRecord& page = heat_.pages(block)[page_in_chunk(address)];
+    if (header.huge || page.level_seen) return;
+    if (in_top_tier && is_news) header.dram_seen = 1;
+    header.set_top(page, in_top_tier);
+}
+
 // ---- outcomes
 
 void PromotionPolicy::report(const MoveOutcome& outcome) {
     const Tick now = tick_of(outcome.time);
-    if (outcome.outcome == PageOutcome::kNoMemory) targets_.mark_full(outcome.target, now + cool_down_);
+    capacity_.reported(outcome, now + cool_down_);
+    // Where free memory is read, the next reading tells whether the node still is full.
+    const Tick full_for = capacity_.knows(outcome.target) ? collect_ : cool_down_;
+    if (outcome.outcome == PageOutcome::kNoMemory) targets_.mark_full(outcome.target, now + full_for);
     const uintptr_t end = outcome.address + uintptr_t{outcome.pages} * kPageBytes;
     for (uintptr_t address = outcome.address; address < end;) {
         const uintptr_t next = std::min(end, chunk_of(address) + kChunkBytes);
@@ -482,10 +580,11 @@ void PromotionPolicy::report_page(Block block, unsigned index, const MoveOutcome
         case PageOutcome::kDemoted:
         case PageOutcome::kRehomed:
         case PageOutcome::kElsewhere:
-            if (outcome.outcome == PageOutcome::kPromoted) add_saturating(header.promoted, 1);
+            if (outcome.outcome == PageOutcome::kPromoted) ledger_.promoted(header);
             if (outcome.in_top_tier()) header.moved = now;
             header.set_top(page, outcome.in_top_tier());
             header.set_state(page, PageState::kCold);
+            if (outcome.outcome == PageOutcome::kDemoted) note_demoted(block, index, now);
             return;
         case PageOutcome::kAbsent:
             heat_.reset_page(block, index);
@@ -506,11 +605,19 @@ void PromotionPolicy::report_page(Block block, unsigned index, const MoveOutcome
     }
 }
 
+void PromotionPolicy::note_demoted(Block block, unsigned index, Tick now) {
+    ChunkHeader& header = heat_.header(block);
+    ledger_.demoted(header);
+    heat_.cool_page(block, index, now);
+    header.set_state(heat_.pages(block)[index], PageState::kDemoted);
+}
+
 void PromotionPolicy::forget(uintptr_t begin, uintptr_t end) {
     if (begin >= end) return;
     const auto forget_in = [&](Block block) {
         const uintptr_t start = address_of(heat_.header(block), 0);
         if (begin <= start && end - start >= kChunkBytes) {
+            ledger_.forgotten(heat_.header(block));
             heat_.release(block);
             return;
         }

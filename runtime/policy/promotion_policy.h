@@ -7,7 +7,10 @@
 #include <span>
 
 #include "runtime/base/topology.h"
+#include "runtime/policy/capacity.h"
+#include "runtime/policy/exchange.h"
 #include "runtime/policy/heat_table.h"
+#include "runtime/policy/ledger.h"
 #include "runtime/policy/move.h"
 #include "runtime/policy/object_heat.h"
 #include "runtime/policy/parameters.h"
@@ -51,7 +54,8 @@ inline constexpr unsigned kHeldWindows = 2;
 struct PolicyCounters {
     uint64_t recorded = 0;                      // samples that went into the heat table
     uint64_t chunks_planned = 0;                // moves decided by the chunk rule, whatever pages were left to move
-    std::array<uint64_t, 3> pages_planned{};    // by MoveRule
+    std::array<uint64_t, 3> pages_planned{};    // by MoveRule; promotions
+    uint64_t demotions_planned = 0;             // pages
     uint64_t pages_returned = 0;                // known in the top tier, seen in the lower tier again
     uint64_t pages_expired = 0;                 // hot, but not planned before they had cooled
     uint64_t pages_swept = 0;                   // hot, but of a chunk that a single sweep passed over
@@ -86,9 +90,18 @@ public:
     void forget(uintptr_t begin, uintptr_t end);
 
     // What moves cost and save from now on.
-    void set_economy(const MoveEconomy& economy) { economy_ = economy; }
+    void set_economy(const MoveEconomy& economy) {
+        economy_ = economy;
+        ledger_.set_economy(economy);
+    }
+    // What room there is: read() it before plan() where wants_room(). Without readings every node has room.
+    Capacity& capacity() { return capacity_; }
+    bool wants_room() const { return heat_.has_listed() || capacity_.tight() || capacity_.excess() > 0; }
+    // Someone asked where the page at `address` is. Of memory never sampled the policy learns in no other way.
+    void found(uintptr_t address, bool in_top_tier, TimeNs now);
 
     const PolicyCounters& counters() const { return counters_; }
+    const LedgerCounters& ledger() const { return ledger_.counters(); }
     uint64_t evictions() const { return heat_.evictions(); }
     const HeatTable& heat() const { return heat_; }
 
@@ -119,6 +132,7 @@ private:
     void note_hot(Block block, PageRecord& page);
     void note_evidence(Block block, const Sample& sample);
     void report_page(Block block, unsigned index, const MoveOutcome& outcome);
+    void note_demoted(Block block, unsigned index, Tick now);
 
     Verdict judge(Block block, Tick now);
     Verdict judge_hot_chunk(Block block, unsigned vouchers, bool settled) const;
@@ -136,10 +150,19 @@ private:
     void put_hottest_first(std::span<Block> blocks, size_t wanted) const;
     bool pages_are_due(uint32_t waiting, Tick now);
 
-    void plan_huge(Block block, Plan& plan);
+    // The rules for chunks and pages, and the exchange: each with the nodes that it may fill.
+    enum class Filler : uint8_t { kRules, kExchange };
+    NodeId choose_target(uint8_t caller, uint32_t pages, Filler filler, Tick now);
+    void plan_listed(Plan& plan);
+    void plan_exchange(Plan& plan);
+    uint32_t exchange(MoveKind kind, Block block, unsigned begin, uint32_t count, Plan& plan);
+    uint32_t plan_demotion(Block block, unsigned begin, uint32_t count, Plan& plan);
+    void set_planned(ChunkHeader& header, PageRecord& page);
+
+    bool plan_huge(Block block, Plan& plan, Filler filler);
     void plan_runs(Block block, PageState wanted, Plan& plan);
     void plan_pages(Block block, Plan& plan);
-    void plan_page(Block block, unsigned index, Plan& plan);
+    bool plan_page(Block block, unsigned index, Plan& plan, Filler filler);
     void drop_cold_pages(Block block, Tick now);
     void drop_swept_pages(Block block);
 
@@ -149,6 +172,9 @@ private:
     const ObjectSource* object_source_;
     MoveEconomy economy_{};
     TargetMap targets_;
+    Capacity capacity_;
+    Exchange exchange_;
+    Ledger ledger_;
     Tick settle_;
     Tick collect_;
     Tick cool_down_;

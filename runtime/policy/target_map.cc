@@ -59,25 +59,26 @@ TargetMap::Row TargetMap::row_of(const Topology& topology, NodeId caller) {
     return row;
 }
 
-bool TargetMap::has_room(NodeId node, Tick now) const {
+bool TargetMap::has_room(NodeId node, Tick now, uint64_t open) const {
     const auto i = static_cast<size_t>(node.value);
+    if ((open >> i & 1) == 0) return false;
     return (full_ >> i & 1) == 0 || later_by(now, full_until_[i]) >= 0;
 }
 
-NodeId TargetMap::choose(uint8_t caller, Tick now) {
-    if (mode_ == TargetMode::kAlternate) return choose_in_turn(now);
-    if (mode_ == TargetMode::kFixed && fixed_.valid() && has_room(fixed_, now)) return fixed_;
+NodeId TargetMap::choose(uint8_t caller, Tick now, uint64_t open) {
+    if (mode_ == TargetMode::kAlternate) return choose_in_turn(now, open);
+    if (mode_ == TargetMode::kFixed && fixed_.valid() && has_room(fixed_, now, open)) return fixed_;
     const Row& row = rows_[caller];
     for (unsigned i = 0; i < row.count; ++i)
-        if (const NodeId node{row.node[i]}; has_room(node, now)) return node;
+        if (const NodeId node{row.node[i]}; has_room(node, now, open)) return node;
     return kNoNode;
 }
 
-NodeId TargetMap::choose_in_turn(Tick now) {
+NodeId TargetMap::choose_in_turn(Tick now, uint64_t open) {
     for (unsigned i = 0; i < top_.count; ++i) {
         const NodeId node{top_.node[turn_ % top_.count]};
         turn_ = static_cast<uint8_t>((turn_ + 1) % top_.count);
-        if (has_room(node, now)) return node;
+        if (has_room(node, now, open)) return node;
     }
     return kNoNode;
 }

@@ -29,8 +29,8 @@ public:
     bool depends_on_caller() const { return mode_ == TargetMode::kCaller; }
     // The node for the next move of that caller's pages: its own when it is a top-tier node with room, else the nearest
     // such node by the row of the caller; nodes that are no nearer than the lower tier do not stand in for a full one.
-    // kNoNode when there is none now.
-    NodeId choose(uint8_t caller, Tick now);
+    // kNoNode when there is none now. `open`: nodes, bit each, that can take what is to be moved (Capacity).
+    NodeId choose(uint8_t caller, Tick now, uint64_t open = ~0ull);
     // The kernel found no room on `node`: it is not chosen before `until`.
     void mark_full(NodeId node, Tick until);
 
@@ -40,8 +40,8 @@ private:
         uint8_t count = 0;                       // of these, usable
     };
     static Row row_of(const Topology& topology, NodeId caller);
-    bool has_room(NodeId node, Tick now) const;
-    NodeId choose_in_turn(Tick now);
+    bool has_room(NodeId node, Tick now, uint64_t open) const;
+    NodeId choose_in_turn(Tick now, uint64_t open);
 
     TargetMode mode_;
     NodeId fixed_ = kNoNode;    // only if it is a top-tier node
