@@ -7,6 +7,7 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/sched/task.h>
 #include <linux/tracepoint.h>
 #include <linux/version.h>
 
@@ -81,6 +82,30 @@ static void find_task_switch(struct tracepoint *tracepoint, void *unused)
 		task_switch = tracepoint;
 }
 
+/*
+ * Keeps the kernel's switch hooks of perf patched in from now on. With the first task event they are patched into
+ * running code, with the last one out of it; the emulator's other CPU sometimes still runs the int3 that stood there
+ * meanwhile, which the kernel no longer knows and dies of: once in about 100 programs that open and close events.
+ */
+static struct perf_event *keeper;
+
+static void keep_switch_hooks(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .size = sizeof(attr), .disabled = 1,
+	};
+	struct task_struct *init = get_pid_task(find_vpid(1), PIDTYPE_PID);
+
+	if (!init)
+		return;
+	keeper = perf_event_create_kernel_counter(&attr, -1, init, NULL, NULL);
+	put_task_struct(init);
+	if (IS_ERR(keeper)) {
+		pr_warn("pghot_rig: no event on init: %ld\n", PTR_ERR(keeper));
+		keeper = NULL;
+	}
+}
+
 static int map_shared(void)
 {
 	struct pci_dev *device = pci_get_device(IVSHMEM_VENDOR, IVSHMEM_DEVICE, NULL);
@@ -121,6 +146,7 @@ static int __init rig_init(void)
 		goto no_counters;
 	error = tracepoint_probe_register(task_switch, on_task_switch, NULL);
 	if (!error) {
+		keep_switch_hooks();
 		pr_info("pghot_rig: ibs_op with the rules of kernel %s, caps 0x%x\n", rules, rig.caps);
 		return 0;
 	}
@@ -136,6 +162,8 @@ unmap:
 
 static void __exit rig_exit(void)
 {
+	if (keeper)
+		perf_event_release_kernel(keeper);
 	tracepoint_probe_unregister(task_switch, on_task_switch, NULL);
 	tracepoint_synchronize_unregister();
 	ibs_pmu_unregister();
