@@ -6,50 +6,37 @@
 #include <numeric>
 #include <random>
 
-#include "tests/bench/memory.h"
+#include "tests/bench/random.h"
 
 namespace tier_bench {
 namespace {
 
-constexpr size_t kLineBytes = 64;
 constexpr uint64_t kLinesPerPage = kPageBytes / kLineBytes;
 
-uint64_t next_random(uint64_t x) {    // xorshift64: three shifts, so the loop is mostly the access
-    x ^= x << 13;
-    x ^= x >> 7;
-    return x ^ (x << 17);
-}
-
-// Scales the upper half of the random number to [0, count): no division.
-size_t scaled(uint64_t random, size_t count) { return ((random >> 32) * count) >> 32; }
-
-uint64_t mixed(uint64_t seed) {    // splitmix64, so that neighbouring seeds give unrelated sequences; never 0
-    seed += 0x9e3779b97f4a7c15ull;
-    seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9ull;
-    seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebull;
-    return (seed ^ (seed >> 31)) | 1;
-}
-
-// Probability of each page times the number of pages, so that 1 is the mean.
-std::vector<double> zipf_weights(size_t pages, double exponent, ZipfOrder order, uint64_t seed) {
-    std::vector<size_t> page_of_rank(pages);
-    std::iota(page_of_rank.begin(), page_of_rank.end(), size_t{0});
+std::vector<uint32_t> pages_by_rank(size_t pages, ZipfOrder order, uint64_t seed) {
+    std::vector<uint32_t> page_of_rank(pages);
+    std::iota(page_of_rank.begin(), page_of_rank.end(), 0u);
     if (order == ZipfOrder::kScattered)
         std::shuffle(page_of_rank.begin(), page_of_rank.end(), std::mt19937_64(mixed(seed)));
-    std::vector<double> weights(pages);
-    double sum = 0;
-    for (size_t rank = 0; rank < pages; ++rank) {
-        weights[page_of_rank[rank]] = std::pow(static_cast<double>(rank + 1), -exponent);
-        sum += weights[page_of_rank[rank]];
-    }
-    for (double& weight : weights) weight *= static_cast<double>(pages) / sum;
+    return page_of_rank;
+}
+
+// Probability of each rank times the number of ranks, so that 1 is the mean.
+std::vector<double> weights_of_ranks(size_t ranks, double exponent) {
+    std::vector<double> weights(ranks);
+    for (size_t rank = 0; rank < ranks; ++rank) weights[rank] = std::pow(static_cast<double>(rank + 1), -exponent);
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (double& weight : weights) weight *= static_cast<double>(ranks) / sum;
     return weights;
 }
 
 }    // namespace
 
-ZipfTable::ZipfTable(size_t pages, double exponent, ZipfOrder order, uint64_t seed) : entries_(pages) {
-    std::vector<double> weights = zipf_weights(pages, exponent, order, seed);
+ZipfTable::ZipfTable(size_t pages, double exponent, ZipfOrder order, uint64_t seed)
+    : exponent_(exponent), page_of_rank_(pages_by_rank(pages, order, seed)), entries_(pages) {
+    const std::vector<double> of_rank = weights_of_ranks(pages, exponent);
+    std::vector<double> weights(pages);
+    for (size_t rank = 0; rank < pages; ++rank) weights[page_of_rank_[rank]] = of_rank[rank];
     std::vector<uint32_t> poor, rich;
     for (uint32_t page = 0; page < pages; ++page) (weights[page] < 1 ? poor : rich).push_back(page);
     while (!poor.empty() && !rich.empty()) {
@@ -71,17 +58,30 @@ size_t ZipfTable::draw(uint64_t random) const {
     return static_cast<uint32_t>(random * 0x9e3779b97f4a7c15ull >> 32) < entry.keep_below ? slot : entry.alias;
 }
 
-AccessLoop::AccessLoop(std::span<std::byte> memory, const ZipfTable* zipf, uint64_t seed)
-    : memory_(memory), zipf_(zipf), random_(mixed(seed)) {}
+std::vector<size_t> ZipfTable::hottest(double share) const {
+    const std::vector<double> weights = weights_of_ranks(page_of_rank_.size(), exponent_);
+    const double wanted = share * static_cast<double>(weights.size());
+    std::vector<size_t> pages;
+    double sum = 0;
+    for (size_t rank = 0; rank < weights.size() && sum < wanted; ++rank) {
+        pages.push_back(page_of_rank_[rank]);
+        sum += weights[rank];
+    }
+    return pages;
+}
 
-void AccessLoop::run(uint64_t accesses) {
-    const size_t pages = memory_.size() / kPageBytes;
+AccessLoop::AccessLoop(Field own, Field other, double other_share, uint64_t seed)
+    : own_(own), other_(other), other_below_(static_cast<uint64_t>(other_share * 0x1p16)), random_(mixed(seed)) {}
+
+// `draw(random)` answers the page to access.
+template <typename Draw>
+void AccessLoop::repeat(uint64_t accesses, Draw draw) {
     uint64_t random = random_, sum = 0;
     for (uint64_t i = 0; i < accesses; ++i) {
         random = next_random(random);
-        const size_t page = zipf_ != nullptr ? zipf_->draw(random) : scaled(random, pages);
+        std::byte* page = draw(random);
         const size_t line = random % kLinesPerPage;
-        auto* word = reinterpret_cast<volatile uint64_t*>(&memory_[page * kPageBytes + line * kLineBytes]);
+        auto* word = reinterpret_cast<volatile uint64_t*>(page + line * kLineBytes);
         if (i % 2 == 0)
             sum += *word;
         else
@@ -89,6 +89,22 @@ void AccessLoop::run(uint64_t accesses) {
     }
     random_ = random;
     sum_ += sum;
+}
+
+void AccessLoop::run(uint64_t accesses) {
+    const auto page_of = [](const Field& field, uint64_t random) {
+        const size_t pages = field.memory.size() / kPageBytes;
+        const size_t page = field.zipf != nullptr ? field.zipf->draw(random) : scaled(random, pages);
+        return field.memory.data() + page * kPageBytes;
+    };
+    const Field own = own_, other = other_;
+    if (other_below_ == 0) {
+        repeat(accesses, [&](uint64_t random) { return page_of(own, random); });
+        return;
+    }
+    // Bits 8 to 23 choose the field: the line is of the lowest six, the page of the upper half.
+    const uint64_t below = other_below_;
+    repeat(accesses, [&](uint64_t random) { return page_of((random >> 8 & 0xffff) < below ? other : own, random); });
 }
 
 }    // namespace tier_bench

@@ -65,4 +65,14 @@ Counters operator-(const Counters& after, const Counters& before) {
     return result;
 }
 
+Counters& operator+=(Counters& sum, const Counters& more) {
+    for (const auto& [name, value] : more.vmstat) sum.vmstat[name] += value;
+    if (!more.rig) return sum;
+    if (!sum.rig) sum.rig.emplace();
+    for (const auto& [name, value] : more.rig->machine) sum.rig->machine[name] += value;
+    for (const auto& [cpu, counts] : more.rig->cpus)
+        for (const auto& [name, value] : counts) sum.rig->cpus[cpu][name] += value;
+    return sum;
+}
+
 }    // namespace tier_bench

@@ -24,5 +24,6 @@ struct Counters {
 
 Counters read_counters();
 Counters operator-(const Counters& after, const Counters& before);
+Counters& operator+=(Counters& sum, const Counters& more);
 
 }    // namespace tier_bench

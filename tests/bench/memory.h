@@ -5,27 +5,42 @@
 #include <cstdint>
 #include <map>
 #include <span>
-
-#include "tests/bench/options.h"
+#include <string>
+#include <vector>
 
 namespace tier_bench {
 
 inline constexpr size_t kPageBytes = 4096;
+inline constexpr size_t kLineBytes = 64;
+inline constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-// Page-aligned memory in base pages. Owned by this object; one thread makes and destroys it.
+enum class MemoryKind { kMmap, kHeap, kBss };
+enum class PageSize { kBase, kHuge };
+
+// Where pages lie when the accesses start. Every policy is reset afterwards: they stay there until somebody moves them.
+struct StartPlace {
+    enum class Kind {
+        kNode,          // one node, whatever it takes
+        kFirstTouch,    // where the first touch puts them, from a CPU of the node that will use them
+        kInterleave,    // in turn over all nodes that have memory
+    };
+    Kind kind = Kind::kNode;
+    int node = 2;
+};
+bool parse_place(const char* text, StartPlace& place);    // a node number, "touch" or "interleave"
+std::string name_of(const StartPlace& place);
+
+// Memory that begins at a page (a huge page for kHuge) and consists of such pages, untouched. Owned by this object; one
+// thread makes and destroys it.
 class Memory {
 public:
-    Memory(MemoryKind kind, size_t bytes);
+    Memory(MemoryKind kind, PageSize pages, size_t bytes);
     ~Memory();
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
 
-    bool valid() const { return base_ != nullptr; }
+    bool valid() const { return base_ != nullptr; }    // else errno says why
     std::span<std::byte> bytes() const { return {base_, bytes_}; }
-
-    // Binds the memory to the node, touches every page, and resets the policy to default: the pages stay there until
-    // somebody moves them. False with errno when the node cannot be bound.
-    bool place_on(int node);
 
 private:
     MemoryKind kind_;
@@ -35,7 +50,12 @@ private:
     std::byte* base_ = nullptr;
 };
 
-// Where the kernel says each page lies (move_pages as a query): node -> pages; negative keys are the kernel's errors.
-std::map<int, uint64_t> pages_per_node(std::span<std::byte> memory);
+// Touches every page of `memory`, which must be whole pages, so that it lies at `place`. `user_node` is the node whose
+// CPUs touch. False with errno when the kernel refuses the policy.
+bool place_memory(std::span<std::byte> memory, const StartPlace& place, int user_node);
+
+// Where the kernel says each page lies (move_pages as a query), in order; negative values are the kernel's errors.
+std::vector<int> nodes_of(std::span<std::byte> memory);
+std::map<int, uint64_t> pages_per_node(std::span<const int> nodes);
 
 }    // namespace tier_bench

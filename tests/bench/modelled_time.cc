@@ -15,6 +15,17 @@ double count(const Counts& counts, const char* name) {
 
 }    // namespace
 
+ModelledTime& ModelledTime::operator+=(const ModelledTime& next) {
+    instructions_us += next.instructions_us;
+    memory_us += next.memory_us;
+    samples_us += next.samples_us;
+    page_moves_us += next.page_moves_us;
+    moving_calls_us += next.moving_calls_us;
+    hint_faults_us += next.hint_faults_us;
+    pte_updates_us += next.pte_updates_us;
+    return *this;
+}
+
 std::optional<ModelledTime> modelled_time(const Counters& phase, const std::set<int>& cpus) {
     if (!phase.rig) return std::nullopt;
     ModelledTime slowest;

@@ -24,6 +24,8 @@ struct ModelledTime {
         return instructions_us + memory_us + samples_us + page_moves_us + moving_calls_us + hint_faults_us +
                pte_updates_us;
     }
+    // Of two phases that followed each other; slowest_cpu stays the first one's.
+    ModelledTime& operator+=(const ModelledTime& next);
 };
 
 // Of the counters' differences over the phase; cpus are those that ran the benchmark's threads. Empty without a rig.

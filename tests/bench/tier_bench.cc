@@ -2,34 +2,23 @@
 // The published micro-benchmark: memory placed on one node, then random accesses to it from another node's CPUs, timed.
 // Whoever wants the pages elsewhere (the kernel, a preloaded library) moves them meanwhile.
 
-#include <numa.h>
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <exception>
-#include <latch>
 #include <memory>
-#include <set>
-#include <thread>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "tests/bench/accesses.h"
-#include "tests/bench/counters.h"
-#include "tests/bench/memory.h"
-#include "tests/bench/modelled_time.h"
+#include "tests/bench/cpus.h"
 #include "tests/bench/options.h"
+#include "tests/bench/session.h"
 
 namespace tier_bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr const char* kName = "tier_bench";
+// The hot set of zipf: the hottest pages that together take so much of the accesses.
+constexpr double kHotShare = 0.8;
 
 struct Group {
     int cpu_node;
@@ -38,52 +27,88 @@ struct Group {
     std::unique_ptr<ZipfTable> zipf;
 };
 
-struct Result {
-    double wall_us = 0;
-    uint64_t accesses = 0;
-    uint64_t checksum = 0;
-    std::set<int> cpus;
-    Counters phase;
+// The groups' parts of the memory, then what is shared.
+struct Layout {
+    std::vector<Group> groups;
+    std::span<std::byte> shared;
+
+    std::vector<std::span<std::byte>> parts() const {
+        std::vector<std::span<std::byte>> parts;
+        for (const Group& group : groups) parts.push_back(group.memory);
+        if (!shared.empty()) parts.push_back(shared);
+        return parts;
+    }
 };
 
-std::vector<int> cpus_of(int node) {
+size_t page_bytes(const Options& options) { return options.pages == PageSize::kHuge ? kHugePageBytes : kPageBytes; }
+
+// A group's part, in whole pages.
+size_t part_bytes(const Options& options) {
+    return options.bytes / static_cast<size_t>(options.groups) / page_bytes(options) * page_bytes(options);
+}
+
+Layout lay_out(const Options& options, std::span<std::byte> memory) {
+    Layout layout;
+    const size_t part = part_bytes(options);
+    for (int i = 0; i < options.groups; ++i) {
+        const int node = options.groups == 1 ? options.cpu_node : i;
+        Group group{node, cpus_of(node), memory.subspan(static_cast<size_t>(i) * part, part), nullptr};
+        if (options.pattern == Pattern::kZipf)
+            group.zipf = std::make_unique<ZipfTable>(part / kPageBytes, options.zipf_exponent, options.zipf_order,
+                                                     options.common.seed + static_cast<uint64_t>(i));
+        layout.groups.push_back(std::move(group));
+    }
+    layout.shared = memory.subspan(static_cast<size_t>(options.groups) * part);
+    return layout;
+}
+
+bool place(const Options& options, const Layout& layout) {
+    for (const Group& group : layout.groups)
+        if (!place_memory(group.memory, options.place, group.cpu_node)) return false;
+    return layout.shared.empty() || place_memory(layout.shared, options.place, layout.groups[0].cpu_node);
+}
+
+std::vector<void*> hot_pages(const Group& group) {
+    if (group.zipf == nullptr) return some_pages(group.memory, PlacementWatch::kPagesOfSet);
+    const std::vector<size_t> hottest = group.zipf->hottest(kHotShare);
+    std::vector<void*> pages;
+    const size_t wanted = std::min(hottest.size(), PlacementWatch::kPagesOfSet);
+    for (size_t i = 0; i < wanted; ++i)
+        pages.push_back(&group.memory[hottest[hottest.size() * i / wanted] * kPageBytes]);
+    return pages;
+}
+
+std::vector<WatchedSet> watched_sets(const Layout& layout) {
+    std::vector<WatchedSet> sets;
+    uint64_t nodes = 0;
+    for (const Group& group : layout.groups) {
+        const std::string name = layout.groups.size() == 1 ? "hot" : fmt::format("private {}", sets.size());
+        sets.push_back({name, hot_pages(group), uint64_t{1} << group.cpu_node});
+        nodes |= uint64_t{1} << group.cpu_node;
+    }
+    if (!layout.shared.empty())
+        sets.push_back({"shared", some_pages(layout.shared, PlacementWatch::kPagesOfSet), nodes});
+    return sets;
+}
+
+std::vector<int> cpus_of_threads(const Options& options, const Layout& layout) {
     std::vector<int> cpus;
-    bitmask* mask = numa_allocate_cpumask();
-    if (numa_node_to_cpus(node, mask) == 0)
-        for (unsigned cpu = 0; cpu < mask->size; ++cpu)
-            if (numa_bitmask_isbitset(mask, cpu)) cpus.push_back(static_cast<int>(cpu));
-    numa_free_cpumask(mask);
+    const size_t groups = layout.groups.size();
+    for (size_t i = 0; i < static_cast<size_t>(options.threads); ++i) {
+        const Group& group = layout.groups[i % groups];
+        cpus.push_back(group.cpus[i / groups % group.cpus.size()]);
+    }
     return cpus;
 }
 
-std::vector<Group> make_groups(const Options& options, std::span<std::byte> memory) {
-    std::vector<Group> groups;
-    const size_t share = memory.size() / static_cast<size_t>(options.groups) / kPageBytes * kPageBytes;
-    for (int i = 0; i < options.groups; ++i) {
-        const int node = options.groups == 1 ? options.cpu_node : i;
-        Group group{node, cpus_of(node), memory.subspan(static_cast<size_t>(i) * share, share), nullptr};
-        if (options.pattern == Pattern::kZipf)
-            group.zipf = std::make_unique<ZipfTable>(share / kPageBytes, options.zipf_exponent, options.zipf_order,
-                                                     options.seed + static_cast<uint64_t>(i));
-        groups.push_back(std::move(group));
-    }
-    return groups;
-}
-
-bool pin_to(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
-}
-
-// Runs until the count is done, or with --seconds until the time is over (looked at every kBatch accesses).
-uint64_t run_accesses(AccessLoop& loop, uint64_t accesses, double seconds, Clock::time_point start) {
+// Runs until the count is done, or with `seconds` until the time is over (looked at every kBatch accesses).
+uint64_t run_accesses(AccessLoop& loop, uint64_t accesses, double seconds) {
     constexpr uint64_t kBatch = 4096;
     if (seconds <= 0) {
         loop.run(accesses);
         return accesses;
     }
+    const Clock::time_point start = Clock::now();
     uint64_t done = 0;
     while (Clock::now() - start < std::chrono::duration<double>(seconds)) {
         loop.run(kBatch);
@@ -92,140 +117,71 @@ uint64_t run_accesses(AccessLoop& loop, uint64_t accesses, double seconds, Clock
     return done;
 }
 
-Result run_threads(const Options& options, const std::vector<Group>& groups) {
-    struct Worker {
-        std::thread thread;
-        uint64_t accesses = 0, checksum = 0;
-        Clock::time_point end;
+struct Work {
+    uint64_t accesses = 0;
+    uint64_t checksum = 0;
+};
+
+Work run_threads(const Options& options, const Layout& layout, Session& session) {
+    std::vector<Work> works(session.threads());
+    const uint64_t share = options.accesses / works.size(), rest = options.accesses % works.size();
+    const double shared = layout.shared.empty() ? 0 : options.shared_percent / 100.0;
+    const auto work = [&](size_t i) {
+        const Group& group = layout.groups[i % layout.groups.size()];
+        AccessLoop loop({group.memory, group.zipf.get()}, {layout.shared}, shared, options.common.seed * 1000 + i);
+        works[i].accesses = run_accesses(loop, share + (i < rest ? 1 : 0), options.seconds);
+        works[i].checksum = loop.checksum();
     };
-    std::vector<Worker> workers(static_cast<size_t>(options.threads));
-    std::latch pinned(options.threads), go(1);
-    Clock::time_point start;
-    Result result;
-    const uint64_t share = options.accesses / workers.size(), rest = options.accesses % workers.size();
-    for (size_t i = 0; i < workers.size(); ++i) {
-        const Group& group = groups[i % groups.size()];
-        const int cpu = group.cpus[i / groups.size() % group.cpus.size()];
-        result.cpus.insert(cpu);
-        workers[i].thread =
-            std::thread([&, i, cpu, worker = &workers[i], memory = group.memory, zipf = group.zipf.get()] {
-                const bool on_cpu = pin_to(cpu);
-                AccessLoop loop(memory, zipf, options.seed * 1000 + i);
-                pinned.count_down();
-                go.wait();
-                if (on_cpu) worker->accesses = run_accesses(loop, share + (i < rest ? 1 : 0), options.seconds, start);
-                worker->end = Clock::now();
-                worker->checksum = loop.checksum();
-            });
+    std::vector<size_t> sets(layout.parts().size());
+    for (size_t i = 0; i < sets.size(); ++i) sets[i] = i;
+    session.run(name_of(options.pattern), work, sets);
+    Work sum;
+    for (const Work& each : works) {
+        sum.accesses += each.accesses;
+        sum.checksum += each.checksum;
     }
-    pinned.wait();
-    const Counters before = read_counters();
-    start = Clock::now();
-    go.count_down();
-    Clock::time_point end = start;
-    for (Worker& worker : workers) {
-        worker.thread.join();
-        end = std::max(end, worker.end);
-        result.accesses += worker.accesses;
-        result.checksum += worker.checksum;
-    }
-    result.phase = read_counters() - before;
-    result.wall_us = std::chrono::duration<double, std::micro>(end - start).count();
-    return result;
+    return sum;
 }
 
-std::string as_json(const Counts& counts) {
-    std::string json = "{";
-    for (const auto& [name, value] : counts)
-        json += fmt::format("{}\"{}\":{}", json.size() > 1 ? "," : "", name, value);
-    return json + "}";
-}
-
-std::string as_json(const std::map<int, uint64_t>& pages) {
-    std::string json = "{";
-    for (const auto& [node, count] : pages) json += fmt::format("{}\"{}\":{}", json.size() > 1 ? "," : "", node, count);
-    return json + "}";
-}
-
-std::string as_json(const std::optional<ModelledTime>& time) {
-    if (!time) return "null";
-    return fmt::format(
-        "{{\"slowest_cpu\":{},\"instructions_us\":{:.0f},\"memory_us\":{:.0f},\"samples_us\":{:.0f},\"page_moves_us\":{"
-        ":.0f},"
-        "\"moving_calls_us\":{:.0f},\"hint_faults_us\":{:.0f},\"pte_updates_us\":{:.0f}}}",
-        time->slowest_cpu, time->instructions_us, time->memory_us, time->samples_us, time->page_moves_us,
-        time->moving_calls_us, time->hint_faults_us, time->pte_updates_us);
-}
-
-std::string as_json(const std::optional<RigCounters>& rig) {
-    if (!rig) return "null";
-    std::string cpus;
-    for (const auto& [cpu, counts] : rig->cpus) {
-        Counts without_node = counts;
-        without_node.erase("node");    // a place, not a count: its difference says nothing
-        cpus += fmt::format("{}\"{}\":{}", cpus.empty() ? "" : ",", cpu, as_json(without_node));
-    }
-    return fmt::format("{{\"machine\":{},\"cpus\":{{{}}}}}", as_json(rig->machine), cpus);
-}
-
-std::string groups_as_json(const std::vector<Group>& groups) {
-    std::string json;
-    for (const Group& group : groups)
-        json += fmt::format("{}{{\"cpu_node\":{},\"pages_per_node\":{}}}", json.empty() ? "" : ",", group.cpu_node,
-                            as_json(pages_per_node(group.memory)));
-    return "[" + json + "]";
-}
-
-void print_result(const Options& options, const Result& result, const Memory& memory,
-                  const std::vector<Group>& groups) {
-    const std::optional<ModelledTime> time = modelled_time(result.phase, result.cpus);
-    fmt::print(
-        "{{\"threads\":{},\"groups\":{},\"memory_node\":{},\"memory\":\"{}\",\"bytes\":{},\"pattern\":\"{}\","
-        "\"zipf_exponent\":{},\"zipf_order\":\"{}\",\"seed\":{},\"accesses\":{},\"checksum\":{},"
-        "\"wall_us\":{:.0f},\"modelled_us\":{},\"modelled\":{},\"pages_per_node\":{},\"vmstat\":{},\"rig\":{}}}\n",
-        options.threads, groups_as_json(groups), options.memory_node, name_of(options.memory), memory.bytes().size(),
-        name_of(options.pattern), options.zipf_exponent, name_of(options.zipf_order), options.seed, result.accesses,
-        result.checksum, result.wall_us, time ? fmt::format("{:.0f}", time->total_us()) : "null", as_json(time),
-        as_json(pages_per_node(memory.bytes())), as_json(result.phase.vmstat), as_json(result.phase.rig));
+JsonObject result_of(const Options& options, const Layout& layout, const Work& work, Session& session) {
+    const JsonObject measured = session.finish();
+    JsonObject json;
+    json.add("workload", name_of(options.pattern)).add("threads", options.threads);
+    size_t part = 0;
+    json.raw("groups", json_array(layout.groups, [&](const Group& group) {
+                 JsonObject each;
+                 each.add("cpu_node", group.cpu_node).add("pages_per_node", pages_per_node(session.nodes()[part++]));
+                 return each.text();
+             }));
+    json.add("memory_node", name_of(options.place)).add("memory", name_of(options.memory));
+    json.add("huge_pages", options.pages == PageSize::kHuge ? 1 : 0);
+    json.add("bytes", options.bytes).add("shared_bytes", layout.shared.size());
+    json.add("zipf_exponent", options.zipf_exponent).add("zipf_order", name_of(options.zipf_order));
+    json.add("seed", options.common.seed).add("accesses", work.accesses).add("checksum", work.checksum);
+    return json.joined(measured);
 }
 
 int run(const Options& options) {
-    Memory memory(options.memory, options.bytes);
-    if (!memory.valid() || !memory.place_on(options.memory_node)) {
-        fmt::print(stderr, "tier_bench: {} bytes on node {}: {}\n", options.bytes, options.memory_node,
-                   std::strerror(errno));
-        return 1;
-    }
-    const std::vector<Group> groups = make_groups(options, memory.bytes());
-    for (const Group& group : groups) {
-        if (!group.cpus.empty()) continue;
-        fmt::print(stderr, "tier_bench: node {} has no CPU\n", group.cpu_node);
-        return 1;
-    }
-    const Result result = run_threads(options, groups);
-    if (result.accesses < options.accesses && options.seconds <= 0) {
-        fmt::print(stderr, "tier_bench: a thread could not be pinned to its node's CPU\n");
-        return 1;
-    }
-    print_result(options, result, memory, groups);
-    return 0;
+    const size_t shared = options.shared_bytes / page_bytes(options) * page_bytes(options);
+    Memory memory(options.memory, options.pages, static_cast<size_t>(options.groups) * part_bytes(options) + shared);
+    if (!memory.valid()) return fail_with_errno(kName, fmt::format("{} bytes", options.bytes + shared));
+    const Layout layout = lay_out(options, memory.bytes());
+    for (const Group& group : layout.groups)
+        if (group.cpus.empty()) return fail(kName, fmt::format("node {} has no CPU", group.cpu_node));
+    if (!place(options, layout))
+        return fail_with_errno(kName, fmt::format("memory on node {}", name_of(options.place)));
+    Session session(options.common, cpus_of_threads(options, layout), layout.parts(), watched_sets(layout));
+    if (!session.ready()) return fail(kName, "a thread could not be pinned to its node's CPU");
+    const Work work = run_threads(options, layout, session);
+    return print_result(options.common, result_of(options, layout, work, session));
 }
 
 }    // namespace
 }    // namespace tier_bench
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
     tier_bench::Options options;
-    switch (tier_bench::parse_options(argc, argv, options)) {
-        case tier_bench::Parsed::kDone:
-            return 0;
-        case tier_bench::Parsed::kUsageError:
-            return 2;
-        case tier_bench::Parsed::kRun:
-            return tier_bench::run(options);
-    }
-    return 2;
-} catch (const std::exception& error) {    // no memory, no more threads
-    std::fprintf(stderr, "tier_bench: %s\n", error.what());
-    return 1;
+    tier_bench::Arguments arguments(tier_bench::kName, "random accesses to memory that was placed on one NUMA node");
+    declare(arguments, options);
+    return tier_bench::run_program(tier_bench::kName, arguments, argc, argv, [&] { return tier_bench::run(options); });
 }
