@@ -25,6 +25,14 @@ std::function<uint64_t(Random&)> uniform(uint64_t first, uint64_t count) {
     return [=](Random& random) { return first + random() % count; };
 }
 
+std::function<uint64_t(Random&)> sweep(uint64_t first, uint64_t count, double pages_per_sample) {
+    return [=, position = 0.0](Random& random) mutable {
+        position += std::exponential_distribution<double>(1 / pages_per_sample)(random);
+        position = std::fmod(position, static_cast<double>(count));
+        return first + std::min(static_cast<uint64_t>(position), count - 1);
+    };
+}
+
 std::function<uint64_t(Random&)> zipf(std::vector<uint64_t> order, double exponent) {
     std::vector<double> sum(order.size());
     double total = 0;
@@ -43,13 +51,13 @@ Simulator::Simulator(const Topology& topology, const Settings& settings)
       heat_storage_(
           HeatTable::bytes_for(settings.heat_chunks != 0 ? settings.heat_chunks : settings.pages / kPagesPerChunk + 1)),
       policy_(topology_, settings.policy, heat_storage_),
-      budget_(budget_word_, settings.rate_limit_mbps, kBatchPages * kPageBytes),
+      budget_(settings.budget_word != nullptr ? *settings.budget_word : own_budget_word_, settings.rate_limit_mbps,
+              kBatchPages * kPageBytes),
       node_(settings.pages, 2),
       moves_of_page_(settings.pages, 0) {}
 
-void Simulator::run_ms(uint64_t ms) {
+void Simulator::run_until(TimeNs end) {
     loads_ = loads_from_dram_ = 0;
-    const TimeNs end = now_ + ms * kNsPerMs;
     while (now_ < end) {
         now_ = std::min({end, next_drain_, next_plan_});
         move_until(now_);
@@ -66,10 +74,21 @@ void Simulator::run_ms(uint64_t ms) {
 
 // ---- the program
 
+// How much faster the program runs than with all memory on the expander, by what its last samples found at home.
+double Simulator::pace() {
+    const auto taken = static_cast<double>(samples_ - paced_samples_);
+    const auto home = static_cast<double>(samples_home_ - paced_home_);
+    paced_samples_ = samples_;
+    paced_home_ = samples_home_;
+    if (taken > 0) pace_ = taken / (taken - home + home * settings_.dram_cost);
+    return pace_;
+}
+
 // One thread after the other, as rings are drained: time goes back at each.
 void Simulator::sample_until(TimeNs end) {
+    const double faster = pace();
     for (Running& running : threads_) {
-        std::exponential_distribution<double> gap(running.thread.samples_per_second / kNsPerSecond);
+        std::exponential_distribution<double> gap(running.thread.samples_per_second * faster / kNsPerSecond);
         while (running.next < end) {
             take_sample(running.thread, running.next);
             running.next = running.next + 1 + static_cast<uint64_t>(gap(random_));
@@ -81,6 +100,7 @@ void Simulator::take_sample(const Thread& thread, TimeNs time) {
     const uint64_t page = thread.page(random_);
     const bool store = std::uniform_real_distribution(0.0, 1.0)(random_) < thread.store_share;
     const ServedBy level = is_lower(page) ? ServedBy::kExtMem : ServedBy::kDram;
+    samples_home_ += level == ServedBy::kDram;
     if (!store) {
         ++loads_;
         loads_from_dram_ += level == ServedBy::kDram;
@@ -115,7 +135,12 @@ void Simulator::plan() {
     constexpr size_t kQueue = 256;
     if (queue_.size() >= kQueue) return;
     std::vector<Move> moves(kQueue - queue_.size());
+    const auto start = std::chrono::steady_clock::now();
     moves.resize(policy_.plan(now_, moves));
+    const auto took = std::chrono::steady_clock::now() - start;
+    ++plan_cost_.calls;
+    plan_cost_.sum += took;
+    plan_cost_.most = std::max<std::chrono::nanoseconds>(plan_cost_.most, took);
     queue_.insert(queue_.end(), moves.begin(), moves.end());
 }
 

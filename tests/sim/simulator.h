@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -30,6 +31,8 @@ struct Thread {
 
 // Page numbers for Thread::page.
 std::function<uint64_t(Random&)> uniform(uint64_t first, uint64_t count);
+// A front that goes over the pages again and again, `pages_per_sample` further from one sample to the next on average.
+std::function<uint64_t(Random&)> sweep(uint64_t first, uint64_t count, double pages_per_sample);
 // Rank 1 is `order[0]`, and so on; probability ~ 1 / rank^exponent.
 std::function<uint64_t(Random&)> zipf(std::vector<uint64_t> order, double exponent);
 
@@ -37,7 +40,11 @@ struct Settings {
     PolicyParameters policy{};
     uint64_t pages = 0;    // of the program; all on the expander at first
     uint32_t rate_limit_mbps = 65536;
-    size_t heat_chunks = 0;    // room of the heat table; 0: as many as the program has
+    size_t heat_chunks = 0;                          // room of the heat table; 0: as many as the program has
+    std::atomic<uint64_t>* budget_word = nullptr;    // shared with other simulators; null: its own
+    // Time of an access that DRAM serves, in those that the expander serves. Samples are a share of accesses, so below
+    // 1 threads are sampled more often as their pages come home: samples_per_second is the rate on the expander alone.
+    double dram_cost = 1;
     // Costs of moving. The emulated machine's: about 20 us a page in large calls; its many small calls cost 109 to 354
     // us a page of 11, so about 1 ms a call.
     uint64_t call_ns = 1000000;
@@ -58,7 +65,8 @@ public:
 
     void add(Thread thread) { threads_.push_back({std::move(thread), now_}); }
     void remove_threads() { threads_.clear(); }
-    void run_ms(uint64_t ms);
+    void run_ms(uint64_t ms) { run_until(now_ + ms * kNsPerMs); }
+    void run_until(TimeNs end);
     // One sample from elsewhere (a replay), and time without threads.
     void feed(const Sample& sample);
     // The program, or someone else, moves pages without telling.
@@ -70,6 +78,7 @@ public:
     TimeNs now() const { return now_; }
     const Topology& topology() const { return topology_; }
     PromotionPolicy& policy() { return policy_; }
+    const PromotionPolicy& policy() const { return policy_; }
     uint64_t pages_on(int16_t node, uint64_t first, uint64_t count) const;
     double share_on(int16_t node, uint64_t first, uint64_t count) const {
         return static_cast<double>(pages_on(node, first, count)) / static_cast<double>(count);
@@ -83,8 +92,16 @@ public:
     const std::vector<Moved>& calls() const { return calls_; }    // moving calls, when they were allowed to start
     uint64_t pages_moved() const { return pages_moved_; }
     uint64_t samples() const { return samples_; }
+    uint64_t samples_home() const { return samples_home_; }    // taken of pages in the top tier
     // Of the levels seen in the last run_ms, loads only.
     double dram_share() const;
+    // Cost of plan() on this machine: of no influence on what is simulated.
+    struct PlanCost {
+        uint64_t calls = 0;
+        std::chrono::nanoseconds sum{};
+        std::chrono::nanoseconds most{};
+    };
+    const PlanCost& plan_cost() const { return plan_cost_; }
 
 private:
     static constexpr uintptr_t kBase = 0x7f0000000000;
@@ -102,6 +119,7 @@ private:
     };
 
     void sample_until(TimeNs end);
+    double pace();
     void take_sample(const Thread& thread, TimeNs time);
     void plan();
     void move_until(TimeNs end);
@@ -116,7 +134,7 @@ private:
     Random random_;
     std::vector<std::byte> heat_storage_;
     PromotionPolicy policy_;
-    std::atomic<uint64_t> budget_word_{0};
+    std::atomic<uint64_t> own_budget_word_{0};
     TokenBudget budget_;
     TimeNs now_{10 * kNsPerSecond};
     TimeNs mover_now_ = now_;
@@ -130,6 +148,11 @@ private:
     std::vector<Moved> calls_;
     uint64_t pages_moved_ = 0;
     uint64_t samples_ = 0;
+    uint64_t samples_home_ = 0;
+    uint64_t paced_samples_ = 0;    // what the two above were when pace() was asked last
+    uint64_t paced_home_ = 0;
+    double pace_ = 1;
+    PlanCost plan_cost_;
     uint64_t loads_from_dram_ = 0;
     uint64_t loads_ = 0;
 };
