@@ -210,6 +210,7 @@ PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
 // A huge page has one record, which tells no order: many samples within a moment are a sweep's.
 PromotionPolicy::Verdict PromotionPolicy::judge_huge(const ChunkHeader& header, Tick now) const {
     if (header.held == 0) return Verdict::kNothing;
+    if (header.planned > 0) return Verdict::kHold;    // while it was in base pages: that comes back first
     const auto lasted = static_cast<uint16_t>(header.newest - header.active_since);
     if (header.window_samples() < kSweepPages || lasted >= kHugeReuse) return Verdict::kHuge;
     return has_passed(header, now) ? Verdict::kPassed : Verdict::kHold;
@@ -414,8 +415,7 @@ bool PromotionPolicy::plan_huge(Block block, Plan& plan, Filler filler) {
     const NodeId target = choose_target(header.majority().caller, kPagesPerChunk, filler, plan.now());
     if (!target.valid()) return false;
     // All of it, in case it is split meanwhile and its pages are sampled one by one.
-    for (PageRecord& page : heat_.pages(block))
-        if (may_be_planned(page.page_state())) set_planned(header, page);
+    for (PageRecord& page : heat_.pages(block)) set_planned(header, page);
     plan.add(address_of(header, 0), kPagesPerChunk, target, MoveRule::kHuge);
     capacity_.planned(MoveKind::kPromote, target, kPagesPerChunk);
     counters_.pages_planned[static_cast<size_t>(MoveRule::kHuge)] += kPagesPerChunk;
