@@ -86,25 +86,27 @@ void print_references(uint64_t seed) {
     std::printf("\n");
 }
 
+void print_row(std::FILE* file, const Run& run, double sample_ns) {
+    const Result& r = run.result;
+    const double samples_a_second = static_cast<double>(r.samples) / r.seconds;
+    const double core = sample_ns > 0 ? samples_a_second * sample_ns * 1e-9 * 100 : NAN;
+    const double table_pages = static_cast<double>(r.table_pages);
+    std::fprintf(
+        file, "%-46s %3u %6s %6s %6s %6s %6s %6s %9lu %9lu %7lu %9lu %6s %5s %7s %6s %5s %6s (%s)\n",
+        run.scenario.name.c_str(), run.threshold, number(r.seconds, 1).c_str(), number(r.seconds_to_90, 1).c_str(),
+        number(r.seconds_to_99, 1).c_str(), number(r.home * 100, 1).c_str(), number(r.dram * 100, 1).c_str(),
+        number(r.late_dram * 100, 1).c_str(), r.pages_moved, r.pages_alone, r.calls, r.evictions,
+        number(static_cast<double>(r.table_bytes) / 1e6, 1).c_str(),
+        number(static_cast<double>(r.table_bytes) / table_pages, 2).c_str(), number(samples_a_second / 1000, 1).c_str(),
+        number(core, 2).c_str(), number(run.scenario.ranks > 1 ? r.least_share : NAN, 2).c_str(),
+        number(r.plan_us, 1).c_str(), number(r.plan_us_most, 0).c_str());
+}
+
 void print_table(const std::vector<Run>& runs, double sample_ns) {
     std::printf("%-46s %3s %6s %6s %6s %6s %6s %6s %9s %9s %7s %9s %6s %5s %7s %6s %5s %15s\n", "scenario", "thr",
                 "end s", "90 % s", "99 % s", "home %", "DRAM %", "late %", "moved", "alone", "calls", "evicted",
                 "tab MB", "B/pg", "ksmp/s", "core %", "share", "plan us (most)");
-    for (const Run& run : runs) {
-        const Result& r = run.result;
-        const double samples_a_second = static_cast<double>(r.samples) / r.seconds;
-        const double core = sample_ns > 0 ? samples_a_second * sample_ns * 1e-9 * 100 : NAN;
-        std::printf("%-46s %3u %6s %6s %6s %6s %6s %6s %9lu %9lu %7lu %9lu %6s %5s %7s %6s %5s %6s (%s)\n",
-                    run.scenario.name.c_str(), run.threshold, number(r.seconds, 1).c_str(),
-                    number(r.seconds_to_90, 1).c_str(), number(r.seconds_to_99, 1).c_str(),
-                    number(r.home * 100, 1).c_str(), number(r.dram * 100, 1).c_str(),
-                    number(r.late_dram * 100, 1).c_str(), r.pages_moved, r.pages_alone, r.calls, r.evictions,
-                    number(static_cast<double>(r.table_bytes) / 1e6, 1).c_str(),
-                    number(static_cast<double>(r.table_bytes) / static_cast<double>(r.table_pages), 2).c_str(),
-                    number(samples_a_second / 1000, 1).c_str(), number(core, 2).c_str(),
-                    number(run.scenario.ranks > 1 ? r.least_share : NAN, 2).c_str(), number(r.plan_us, 1).c_str(),
-                    number(r.plan_us_most, 0).c_str());
-    }
+    for (const Run& run : runs) print_row(stdout, run, sample_ns);
     std::printf(
         "\nend: end of the program; 90 %%, 99 %%: of the pages that belong home were there; home: at the end; DRAM: "
         "share of all"
@@ -153,9 +155,9 @@ int main_of(int argc, char** argv) {
         std::fprintf(stderr, "published_scale: no scenario holds \"%s\"\n", options.filter.c_str());
         return 2;
     }
-    oneapi::tbb::parallel_for_each(runs, [](Run& run) {
+    oneapi::tbb::parallel_for_each(runs, [&options](Run& run) {
         run.result = sim::run(run.scenario);
-        std::fprintf(stderr, "done: %s, threshold %u\n", run.scenario.name.c_str(), run.threshold);
+        print_row(stderr, run, options.sample_ns);    // as they come; the table is in order
     });
     if (options.filter.empty() || runs[0].scenario.name.find("micro") != std::string::npos)
         print_references(options.seed);

@@ -24,6 +24,8 @@ inline constexpr double kDramCost = (kSeconds / kStaysSeconds - kExpanderShare) 
 static_assert(kDramCost > 0.170 && kDramCost < 0.171);
 // Samples are a share of accesses, so this is the rate as long as all memory is on the expander.
 inline constexpr double kSamplesPerSecond = kSamples / kStaysSeconds / kThreads;
+// What the accesses behind one sample would have saved in DRAM: 64 threads, the time that DRAM saves of the whole run.
+inline constexpr double kSampleGainNs = kStaysSeconds * 1e9 * kThreads * (1 - kDramCost) / kSamples;
 }    // namespace published
 
 // The micro-benchmark under movers that are not ours, as models: every page moves the moment that it may.
@@ -39,7 +41,8 @@ Reference first_sample_moves(uint64_t seed);
 // from the first second on (scan_delay_ms). Faults cost nothing here.
 Reference kernel_scan();
 
-// Time to move: that of the emulated machine's model (tests/rig/model.h), 100 us a call and 2 us a page.
+// In all scenarios: moves take the time of the emulated machine's model (tests/rig/model.h), 100 us a call and 2 us a
+// page. Memory is in large blocks of 1 GiB, which the policy knows.
 Scenario micro_benchmark(const PolicyParameters& policy, uint64_t seed);
 // Each rank works on its own memory; one budget for all.
 Scenario job_of_ranks(const PolicyParameters& policy, unsigned ranks, uint64_t pages_a_rank, uint32_t rate_limit_mbps,

@@ -34,14 +34,13 @@ public:
 
     Result run() {
         const uint64_t look_ms = pages_ > 8000000 ? 500 : 100;    // counting pages is what takes long
-        const uint64_t late = static_cast<uint64_t>(scenario_.seconds * 900);
         uint64_t late_samples = 0;
         uint64_t late_home = 0;
         for (uint64_t ms = 0; !ended(ms); ms += look_ms) {
             if (ms % 1000 == 0 && scenario_.every_second) scenario_.every_second(static_cast<unsigned>(ms / 1000));
             advance(now() + look_ms * kNsPerMs);
             look();
-            if (ms <= late) {
+            if (!is_late(ms)) {
                 late_samples = sum(&Simulator::samples);
                 late_home = sum(&Simulator::samples_home);
             }
@@ -66,6 +65,11 @@ private:
     bool ended(uint64_t ms) const {
         if (scenario_.samples != 0) return sum(&Simulator::samples) >= scenario_.samples;
         return static_cast<double>(ms) >= scenario_.seconds * 1000;
+    }
+
+    bool is_late(uint64_t ms) const {
+        if (scenario_.samples != 0) return sum(&Simulator::samples) > scenario_.samples / 10 * 9;
+        return static_cast<double>(ms) > scenario_.seconds * 900;
     }
 
     // Ranks take turns, each time beginning with another one: who comes first to the budget word is no rank's

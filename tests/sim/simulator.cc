@@ -3,9 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 
 namespace pghot::sim {
+namespace {
+
+std::chrono::nanoseconds cpu_time() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}    // namespace
 
 Topology published_machine(unsigned cpus) {
     Topology topology;
@@ -50,11 +60,22 @@ Simulator::Simulator(const Topology& topology, const Settings& settings)
       random_(settings.seed),
       heat_storage_(
           HeatTable::bytes_for(settings.heat_chunks != 0 ? settings.heat_chunks : settings.pages / kPagesPerChunk + 1)),
-      policy_(topology_, settings.policy, heat_storage_),
+      policy_(topology_, settings.policy, heat_storage_, &blocks_),
       budget_(settings.budget_word != nullptr ? *settings.budget_word : own_budget_word_, settings.rate_limit_mbps,
               kBatchPages * kPageBytes),
       node_(settings.pages, 2),
-      moves_of_page_(settings.pages, 0) {}
+      moves_of_page_(settings.pages, 0) {
+    policy_.set_economy(settings.economy);
+}
+
+ObjectRange Simulator::Blocks::object_at(uintptr_t address) const {
+    for (const auto& [first_page, pages] : blocks_) {
+        if (address < Simulator::address(first_page) || address >= Simulator::address(first_page + pages)) continue;
+        const uintptr_t end = Simulator::address(first_page + pages);
+        return {(Simulator::address(first_page) + kChunkBytes - 1) / kChunkBytes, end / kChunkBytes};
+    }
+    return {};
+}
 
 void Simulator::run_until(TimeNs end) {
     loads_ = loads_from_dram_ = 0;
@@ -135,12 +156,12 @@ void Simulator::plan() {
     constexpr size_t kQueue = 256;
     if (queue_.size() >= kQueue) return;
     std::vector<Move> moves(kQueue - queue_.size());
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = cpu_time();
     moves.resize(policy_.plan(now_, moves));
-    const auto took = std::chrono::steady_clock::now() - start;
+    const auto took = cpu_time() - start;
     ++plan_cost_.calls;
     plan_cost_.sum += took;
-    plan_cost_.most = std::max<std::chrono::nanoseconds>(plan_cost_.most, took);
+    plan_cost_.most = std::max(plan_cost_.most, took);
     queue_.insert(queue_.end(), moves.begin(), moves.end());
 }
 

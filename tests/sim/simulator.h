@@ -36,9 +36,17 @@ std::function<uint64_t(Random&)> sweep(uint64_t first, uint64_t count, double pa
 // Rank 1 is `order[0]`, and so on; probability ~ 1 / rank^exponent.
 std::function<uint64_t(Random&)> zipf(std::vector<uint64_t> order, double exponent);
 
+// A large block of the program.
+struct Block {
+    uint64_t first_page = 0;
+    uint64_t pages = 0;
+};
+
 struct Settings {
     PolicyParameters policy{};
-    uint64_t pages = 0;    // of the program; all on the expander at first
+    std::vector<Block> blocks{};    // what the policy may know as objects
+    MoveEconomy economy{};          // measured from the start on; zero: never
+    uint64_t pages = 0;             // of the program; all on the expander at first
     uint32_t rate_limit_mbps = 65536;
     size_t heat_chunks = 0;                          // room of the heat table; 0: as many as the program has
     std::atomic<uint64_t>* budget_word = nullptr;    // shared with other simulators; null: its own
@@ -95,7 +103,7 @@ public:
     uint64_t samples_home() const { return samples_home_; }    // taken of pages in the top tier
     // Of the levels seen in the last run_ms, loads only.
     double dram_share() const;
-    // Cost of plan() on this machine: of no influence on what is simulated.
+    // CPU time of plan() on this machine: of no influence on what is simulated.
     struct PlanCost {
         uint64_t calls = 0;
         std::chrono::nanoseconds sum{};
@@ -129,8 +137,19 @@ private:
     bool is_ours(uint64_t page) const { return page < node_.size(); }
     bool is_lower(uint64_t page) const { return topology_.is_lower(NodeId{node_[page]}); }
 
+    // The blocks, as the allocator would tell.
+    class Blocks final : public ObjectSource {
+    public:
+        explicit Blocks(const std::vector<Block>& blocks) : blocks_(blocks) {}
+        ObjectRange object_at(uintptr_t address) const override;
+
+    private:
+        const std::vector<Block>& blocks_;
+    };
+
     Topology topology_;
     Settings settings_;
+    Blocks blocks_{settings_.blocks};
     Random random_;
     std::vector<std::byte> heat_storage_;
     PromotionPolicy policy_;

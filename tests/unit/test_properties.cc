@@ -327,6 +327,7 @@ TEST(Properties, PlannedPagesAreReportedPagesAndNoneStaysPlanned) {
         const HeatTable& heat = world.policy().heat();
         for (HeatTable::Block block = 0; block < heat.blocks_used(); ++block) EXPECT_EQ(heat.header(block).planned, 0);
     });
+    if (std::getenv("TEST_SEED") != nullptr) return;    // one seed alone may see less
     for (size_t rule = 0; rule < 3; ++rule) EXPECT_GT(seen[rule], 0u) << "what is drawn at random has become too tame";
 }
 
