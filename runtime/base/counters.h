@@ -52,6 +52,7 @@ namespace pghot {
     X(pgpromote_fail_access, mover, "of these, EACCES: shared with another process, or outside the cpuset")   \
     X(pgpromote_fail_fault, mover, "of these, EFAULT or ENOENT met while moving")                             \
     X(pgpromote_fail_other, mover, "of these, any other error")                                               \
+    X(huge_pages_split, mover, "huge pages that had to go as base pages and went in part")                    \
     X(promoted_bytes, mover, "bytes promoted")                                                                \
     X(demoted_bytes, mover, "bytes demoted")                                                                  \
     X(rehomed_bytes, mover, "bytes moved from one top-tier node to another")                                  \

@@ -18,6 +18,13 @@ uint64_t headroom_of(const Node& node) {
     return std::max(node.total_bytes / 64, 2 * kBatchBytes);
 }
 
+// Most pages of a call under a budget: what it lets pass in 100 ms, the mover's default sleep, so that a small one is
+// not spent in bursts; a chunk at least.
+uint32_t most_pages(uint32_t rate_limit_mbps) {
+    const uint64_t pages = uint64_t{rate_limit_mbps} * kMiB / 10 / kPageBytes;
+    return static_cast<uint32_t>(std::clamp<uint64_t>(pages, kPagesPerChunk, kMaxBatchPages));
+}
+
 }    // namespace
 
 long KernelMoveWorld::move_pages(std::span<void* const> pages, const int* targets, int* statuses) {
@@ -53,8 +60,9 @@ MoverLoop::MoverLoop(EngineShared& shared)
       counters_(shared.statistics->counters),
       world_(shared),
       batch_(shared.topology, world_, counters_),
-      budget_(budget_word_, shared.settings.tunables.rate_limit_mbps,
-              uint64_t{shared.settings.tunables.migrate_batch} * kPageBytes) {}
+      call_size_(
+          std::min(shared.settings.tunables.migrate_batch, most_pages(shared.settings.tunables.rate_limit_mbps))),
+      budget_(budget_word_, shared.settings.tunables.rate_limit_mbps, uint64_t{call_size_.pages()} * kPageBytes) {}
 
 void MoverLoop::run() {
     const uint64_t sleep_ns = uint64_t{shared_.settings.tunables.migrate_sleep_ms} * kNsPerMs;
@@ -70,18 +78,35 @@ void MoverLoop::run() {
     counters_.set(Counter::mover_cpu_ns, sys::thread_cpu_ns());
 }
 
-void MoverLoop::take(const Move& move) {
+// In parts, where a call holds less than the move.
+void MoverLoop::take(Move move) {
     const auto send = [this](const MoveOutcome& outcome) { report(outcome); };
-    while (!batch_.add(move, send)) run_batch();
-    if (batch_.folios() >= shared_.settings.tunables.migrate_batch) run_batch();
+    while (move.pages > 0) {
+        Move part = move;
+        if (move.rule != MoveRule::kHuge) part.pages = std::min(move.pages, room_in_batch());
+        if (!batch_.add(part, send)) {
+            run_batch();
+            continue;
+        }
+        move.address += uint64_t{part.pages} * kPageBytes;
+        move.pages -= part.pages;
+        if (room_in_batch() == 0) run_batch();
+    }
+}
+
+// Pages that may still go into the call that is being prepared.
+uint32_t MoverLoop::room_in_batch() const {
+    const uint32_t folios = shared_.settings.tunables.migrate_batch;
+    const uint32_t pages = call_size_.pages();
+    if (batch_.folios() >= folios || batch_.pages() >= pages) return 0;
+    return std::min(folios - batch_.folios(), pages - batch_.pages());
 }
 
 void MoverLoop::run_batch() {
     const auto send = [this](const MoveOutcome& outcome) { report(outcome); };
-    if (wait_for_budget(batch_.bytes()))
-        batch_.execute(send);
-    else
-        batch_.drop(send);
+    if (batch_.pages() > 0 && !wait_for_budget(batch_.bytes())) return batch_.drop(send);
+    batch_.execute(send);
+    call_size_.note(batch_.last_call().pages, batch_.last_call().ns);
 }
 
 // False when the engine stopped meanwhile.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/engine/shared.h"
+#include "runtime/migrate/call_size.h"
 #include "runtime/migrate/page_mover.h"
 #include "runtime/policy/token_budget.h"
 
@@ -36,7 +37,8 @@ public:
     void run();
 
 private:
-    void take(const Move& move);
+    void take(Move move);
+    uint32_t room_in_batch() const;
     void run_batch();
     bool wait_for_budget(uint64_t bytes);
     void report(const MoveOutcome& outcome);
@@ -46,6 +48,7 @@ private:
     Counters& counters_;
     KernelMoveWorld world_;
     PageMover batch_;
+    CallSize call_size_;
     std::atomic<uint64_t> budget_word_{0};
     TokenBudget budget_;
 };

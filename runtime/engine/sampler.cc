@@ -42,7 +42,7 @@ PolicyParameters policy_parameters(const Tunables& tunables) {
     PolicyParameters parameters;
     parameters.freq_window_ms = tunables.freq_window_ms;
     parameters.freq_threshold = static_cast<uint8_t>(tunables.freq_threshold);
-    parameters.batch_pages = tunables.migrate_batch;
+    parameters.batch_pages = std::min(tunables.migrate_batch, kPagesPerChunk);
     parameters.fixed_target = tunables.target_nid.node;
     switch (tunables.target_nid.kind) {
         case Target::Kind::kCaller:

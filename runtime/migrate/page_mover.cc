@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/migrate/page_mover.h"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace pghot {
@@ -8,12 +9,6 @@ namespace {
 
 // A status that the kernel never writes: after a call that stopped half-way it writes none for the last batch.
 constexpr int kNotWritten = -4096;
-
-// What an error of the kernel means for a page that it was asked to move. Errors are told apart for promotions only.
-struct Fate {
-    PageOutcome outcome;
-    Counter counter;
-};
 
 // What is counted for a kind of move.
 struct KindOfMove {
@@ -28,30 +23,6 @@ constexpr KindOfMove kKinds[kMoveKinds] = {
     {PageOutcome::kRehomed, Counter::numa_pages_migrated, Counter::rehomed_bytes, Counter::numa_pages_fail},
 };
 const KindOfMove& words_for(MoveKind kind) { return kKinds[static_cast<size_t>(kind)]; }
-
-// Of one page's status.
-Fate fate_of_page(long error) {
-    switch (error) {
-        case -ENOENT:
-        case -EFAULT:
-            return {PageOutcome::kAbsent, Counter::pgpromote_fail_fault};
-        case -EACCES:    // shared with a forked child, as a rule not for long
-            return {PageOutcome::kBusy, Counter::pgpromote_fail_access};
-        case -EBUSY:
-            return {PageOutcome::kBusy, Counter::pgpromote_fail_busy};
-        case -ENOMEM:
-            return {PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem};
-        default:
-            return {PageOutcome::kRefused, Counter::pgpromote_fail_other};
-    }
-}
-
-// Of a whole call: a refusal of the call stands for good.
-Fate fate_of_call(long error) {
-    if (error == -ENOMEM) return {PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem};
-    if (error == -EACCES || error == -EPERM) return {PageOutcome::kRefused, Counter::pgpromote_fail_access};
-    return {PageOutcome::kRefused, Counter::pgpromote_fail_other};
-}
 
 // Of memory whose policy, the program's word, keeps it from moving. A page below the policy that was sampled is another
 // mapping's by then, or its heat cannot be used; one that shall stay in DRAM is best not asked about again.
@@ -98,6 +69,31 @@ private:
 };
 
 }    // namespace
+
+// Of one page's status.
+PageMover::Fate PageMover::fate_of_page(long error) {
+    switch (error) {
+        case -ENOENT:
+        case -EFAULT:
+            return {PageOutcome::kAbsent, Counter::pgpromote_fail_fault};
+        case -EACCES:    // shared with a forked child, as a rule not for long
+            return {PageOutcome::kBusy, Counter::pgpromote_fail_access};
+        case -EBUSY:
+            return {PageOutcome::kBusy, Counter::pgpromote_fail_busy};
+        case -ENOMEM:
+            return {PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem};
+        default:
+            return {PageOutcome::kRefused, Counter::pgpromote_fail_other};
+    }
+}
+
+// Of a whole call. A count of pages left behind stands for EBUSY; a refusal of the call stands for good.
+PageMover::Fate PageMover::fate_of_call(long result) {
+    if (result >= 0) return fate_of_page(-EBUSY);
+    if (result == -ENOMEM) return {PageOutcome::kNoMemory, Counter::pgpromote_fail_nomem};
+    if (result == -EACCES || result == -EPERM) return {PageOutcome::kRefused, Counter::pgpromote_fail_access};
+    return {PageOutcome::kRefused, Counter::pgpromote_fail_other};
+}
 
 // The node that distances to possible targets are taken from. Rows of nodes without CPUs say nothing.
 NodeId PageMover::origin_of(const Move& move) const {
@@ -173,9 +169,12 @@ bool PageMover::add(const Move& move, Report report) {
         return true;
     }
     if (!empty() && (target != target_ || move.kind != kind_)) return false;
+    if (empty()) checked_ = world_.now();
     target_ = target;
     kind_ = move.kind;
+    const uint32_t first = count_;
     ask_and_add(move, report);
+    drop_forbidden(first);
     return true;
 }
 
@@ -212,7 +211,7 @@ void PageMover::add_known(const Move& move, uint32_t folios, Report report) {
         switch (place_of(move.from, node)) {
             case Place::kSource:
                 entries_[count_++] = {address,    move.heap_generation,   base_pages, node.value,
-                                      node.value, PageOutcome::kNotTried, true,       0};
+                                      node.value, PageOutcome::kNotTried, true,       false};
                 base_pages_ += base_pages;
                 break;
             case Place::kTarget:
@@ -241,19 +240,56 @@ void PageMover::fail(Entry& entry, PageOutcome outcome, Counter part) {
     if (kind_ == MoveKind::kPromote) counters_.add(part, entry.base_pages);
 }
 
-// The wait for the budget may have been long, and a plan goes over several mappings: add() saw the first page's policy
-// only. A move that races with munmap is harmless; one that would pull new memory at an old address is only useless.
-// Memory that the program bound must stay, which costs one get_mempolicy a page (0.24 us, a move takes 1-3 us).
-void PageMover::drop_stale() {
-    for (Entry& entry : std::span(entries_).first(count_)) {
-        const bool same_memory = world_.generation_of(entry.address) == entry.generation;
-        const bool allowed = (world_.targets_of(entry.address, kind_) >> target_.value & 1) != 0;
-        if (same_memory && allowed) continue;
-        entry.pending = false;
-        // Of other memory than the one that was sampled the heat says nothing.
-        entry.outcome = same_memory ? forbidden(kind_) : PageOutcome::kAbsent;
-        counters_.add(Counter::pages_stale, entry.base_pages);
+void PageMover::drop_stale(Entry& entry, PageOutcome outcome) {
+    entry.pending = false;
+    entry.outcome = outcome;
+    base_pages_ -= entry.base_pages;
+    counters_.add(Counter::pages_stale, entry.base_pages);
+}
+
+// Memory that the program bound must stay.
+bool PageMover::keep_if_allowed(Entry& entry) {
+    const bool allowed = (world_.targets_of(entry.address, kind_) >> target_.value & 1) != 0;
+    if (!allowed && entry.pending) drop_stale(entry, forbidden(kind_));
+    return allowed;
+}
+
+// A plan goes over several mappings, each with a policy of its own.
+void PageMover::drop_forbidden(uint32_t begin) {
+    while (begin < count_) {
+        uint32_t end = begin + 1;
+        const auto next_of = [](const Entry& entry) { return entry.address + entry.base_pages * kPageBytes; };
+        while (end < count_ && entries_[end].address == next_of(entries_[end - 1])) ++end;
+        drop_forbidden_of_run(begin, end);
+        begin = end;
     }
+}
+
+// Neighbours in memory. Asks for the first, the last and a few between; where two of them differ, for all between them.
+void PageMover::drop_forbidden_of_run(uint32_t begin, uint32_t end) {
+    bool before = keep_if_allowed(entries_[begin]);
+    for (uint32_t at = begin; at + 1 < end;) {
+        const uint32_t next = std::min(at + kPolicyStride, end - 1);
+        const bool after = keep_if_allowed(entries_[next]);
+        for (uint32_t i = at + 1; i < next; ++i) {
+            if (before != after)
+                keep_if_allowed(entries_[i]);
+            else if (!after && entries_[i].pending)
+                drop_stale(entries_[i], forbidden(kind_));
+        }
+        before = after;
+        at = next;
+    }
+}
+
+// After a long wait for the budget. A move that races with munmap is harmless; one that would pull new memory at an old
+// address is only useless.
+void PageMover::check_again() {
+    for (Entry& entry : std::span(entries_).first(count_)) {
+        const bool reused = world_.generation_of(entry.address) != entry.generation;
+        if (reused && entry.pending) drop_stale(entry, PageOutcome::kAbsent);    // its heat is another memory's
+    }
+    drop_forbidden(0);
 }
 
 uint32_t PageMover::gather_pending() {
@@ -272,8 +308,10 @@ uint32_t PageMover::gather_pending() {
 long PageMover::move_pending(uint32_t arguments) {
     const TimeNs before = world_.now();
     const long result = world_.move_pages({pages_.data(), arguments}, nodes_.data(), statuses_.data());
+    const auto took = static_cast<uint64_t>(world_.now() - before);
+    if (last_call_.pages == 0) last_call_ = {base_pages_, took};
     counters_.add(Counter::move_calls);
-    counters_.add(Counter::move_ns, static_cast<uint64_t>(world_.now() - before));
+    counters_.add(Counter::move_ns, took);
     // Anything but 0: the kernel stopped and wrote no status for its last batch, whose other pages may well have moved.
     if (result != 0) ask(arguments);
     for (uint32_t i = 0; i < arguments; ++i) settle(entries_[index_[i]], statuses_[i]);
@@ -309,36 +347,35 @@ void PageMover::count_moved(const Entry& entry) {
     world_.moved(NodeId{entry.from}, NodeId{entry.node}, bytes);
 }
 
-void PageMover::give_up_pending(long result) {
-    const Fate fate = result < 0 ? fate_of_call(result) : fate_of_page(-EBUSY);
-    for (Entry& entry : std::span(entries_).first(count_))
-        if (entry.pending) fail(entry, fate.outcome, fate.counter);
-}
-
-// A huge page may have been split since it was sampled; then only its first base page went, and the last one is still
-// where it was. A last page that is gone says nothing: the program unmapped it, most likely after the move.
+// A huge page may have been split: since it was sampled, and then only its first base page went, or by the kernel,
+// which moves base pages where the target has no 2 MiB in one piece, and may have run out of room on the way. Then its
+// ends are on different nodes. A last page that is gone says nothing: the program unmapped it, most likely after the
+// move.
 void PageMover::confirm_huge_pages() {
     uint32_t arguments = 0;
     for (uint32_t i = 0; i < count_; ++i) {
-        if (entries_[i].base_pages == 1 || entries_[i].outcome != words_for(kind_).moved) continue;
+        const Entry& entry = entries_[i];
+        if (entry.base_pages == 1 || (!entry.pending && entry.outcome != words_for(kind_).moved)) continue;
         index_[arguments] = i;
-        pages_[arguments++] = kernel_address(last_page_of(entries_[i].address, entries_[i].base_pages));
+        pages_[arguments++] = kernel_address(last_page_of(entry.address, entry.base_pages));
     }
     if (arguments == 0) return;
     ask(arguments);
     for (uint32_t i = 0; i < arguments; ++i) {
         Entry& entry = entries_[index_[i]];
-        if (statuses_[i] >= 0 && statuses_[i] != entry.node) {
-            entry.split_off = static_cast<uint16_t>(entry.base_pages - 1);
-            entry.base_pages = 1;
-            counters_.add(Counter::pages_stale, entry.split_off);
-        }
-        count_moved(entry);
+        entry.apart = statuses_[i] >= 0 && statuses_[i] != entry.node;
+        if (!entry.apart && !entry.pending) count_moved(entry);
     }
 }
 
+void PageMover::give_up_pending(const Fate& fate) {
+    for (Entry& entry : std::span(entries_).first(count_))
+        if (entry.pending && !entry.apart) fail(entry, fate.outcome, fate.counter);
+}
+
 void PageMover::execute(Report report) {
-    drop_stale();
+    last_call_ = {};
+    if (static_cast<uint64_t>(world_.now() - checked_) > kChecksLastNs) check_again();
     long result = 0;
     // A pinned page stops the kernel's batch: the pages it held up get one more call, the pinned one a cool-down.
     for (int attempt = 0; attempt < 2 && result >= 0; ++attempt) {
@@ -347,21 +384,47 @@ void PageMover::execute(Report report) {
         result = move_pending(arguments);
         if (result == 0) ask_about_pending();
     }
-    give_up_pending(result);
+    const Fate fate = fate_of_call(result);
     confirm_huge_pages();
-    report_all(report);
+    give_up_pending(fate);
+    report_all(fate, report);
 }
 
 void PageMover::drop(Report report) {
     counters_.add(Counter::pages_expired, base_pages_);
-    report_all(report);
+    report_all({}, report);
 }
 
-void PageMover::report_all(Report report) {
+// Every base page of what was one huge page. One that did not go shares the fate of the call where it ran out of
+// memory; else it was no part of what was moved, and its heat was the huge page's.
+void PageMover::report_parts(const Entry& entry, const Fate& fate, Report report) {
+    counters_.add(Counter::huge_pages_split);
+    for (uint32_t i = 0; i < entry.base_pages; ++i)
+        pages_[i] = kernel_address(entry.address + uint64_t{i} * kPageBytes);
+    ask(entry.base_pages);
+    OutcomeRun run(report, world_.now(), kind_, target_);
+    for (uint32_t i = 0; i < entry.base_pages; ++i) {
+        Entry part = entry;
+        part.address += uint64_t{i} * kPageBytes;
+        part.base_pages = 1;
+        part.pending = true;
+        settle(part, statuses_[i]);
+        if (part.pending && fate.outcome == PageOutcome::kNoMemory) fail(part, fate.outcome, fate.counter);
+        if (part.pending) {
+            part.outcome = PageOutcome::kAbsent;
+            counters_.add(Counter::pages_stale);
+        }
+        run.add(part.address, 1, part.outcome, NodeId{part.node});
+    }
+}
+
+void PageMover::report_all(const Fate& fate, Report report) {
     OutcomeRun run(report, world_.now(), kind_, target_);
     for (const Entry& entry : std::span(entries_).first(count_)) {
-        run.add(entry.address, entry.base_pages, entry.outcome, NodeId{entry.node});
-        if (entry.split_off > 0) run.add(entry.address + kPageBytes, entry.split_off, PageOutcome::kAbsent, kNoNode);
+        if (entry.apart)
+            report_parts(entry, fate, report);
+        else
+            run.add(entry.address, entry.base_pages, entry.outcome, NodeId{entry.node});
     }
     count_ = base_pages_ = 0;
 }

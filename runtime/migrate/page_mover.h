@@ -35,13 +35,27 @@ protected:
 inline constexpr uint32_t kMaxBatchPages = 2048;    // 8 MiB of base pages
 static_assert(kMaxBatchPages <= kMostOutcomePages);
 
+// Base pages from one that is asked for its mapping's policy to the next. Asking for all of them, 0.24 us each, took a
+// quarter of the mover's time in the emulated machine. What is missed is a piece of less than 64 KiB that the program
+// bound by itself in the middle of a plan: its pages move once.
+inline constexpr uint32_t kPolicyStride = 16;
+// How long an answer about policies and reuse counts: less than a moving call takes, in which they may change as well.
+inline constexpr uint64_t kChecksLastNs = 4 * kNsPerMs;
+
+// What a moving call took.
+struct MovingCall {
+    uint32_t pages = 0;    // base pages that were submitted
+    uint64_t ns = 0;
+};
+
 // Moves pages in batches, in two steps so that the budget can be asked in between:
 //
 //   add(move)...  checks that the plan still holds, asks the kernel where the pages are, keeps those that are where the
 //                 kind of move takes them from
 //   bytes()       what execute() would move: the caller takes that from the budget
-//   execute()     checks again, page by page; one moving call, a second for what a pinned page held up; every page gets
-//                 its outcome
+//   execute()     checks again if that is long ago; one moving call, a second for what a pinned page held up; every
+//   page
+//                 gets its outcome
 //
 // One owner thread (pghot-mover). No allocation. Calls are few and large since each moving call costs an RCU grace
 // period and a drain of every CPU.
@@ -53,11 +67,12 @@ public:
         : topology_(topology), world_(world), counters_(counters) {}
 
     bool empty() const { return count_ == 0; }
-    // Base pages in the batch; a huge page counts as 512.
+    // Base pages to be moved; a huge page counts as 512.
     uint32_t pages() const { return base_pages_; }
     uint64_t bytes() const { return uint64_t{base_pages_} * kPageBytes; }
     uint32_t folios() const { return count_; }
-    NodeId target() const { return target_; }
+    // Of the last execute() the first call, none if it had nothing to move.
+    MovingCall last_call() const { return last_call_; }
 
     // False when `move` must wait for the next batch: another kind or target, or no room left. An empty batch takes
     // every move. Pages that need no move, or may not be moved, are reported at once.
@@ -68,6 +83,15 @@ public:
     void drop(Report report);
 
 private:
+    // What an error of the kernel means for a page that it was asked to move. Errors are told apart for promotions
+    // only.
+    struct Fate {
+        PageOutcome outcome;
+        Counter counter;
+    };
+    static Fate fate_of_page(long error);
+    static Fate fate_of_call(long error);
+
     // Where a page lies, as its move sees it.
     enum class Place : uint8_t { kSource, kTarget, kElsewhere };
     struct Entry {
@@ -78,7 +102,7 @@ private:
         int16_t node;           // where it is, as far as known
         PageOutcome outcome;
         bool pending;
-        uint16_t split_off;    // pages behind the first that turned out not to belong to a huge page
+        bool apart;    // a huge page whose base pages are not all on one node
     };
 
     NodeId origin_of(const Move& move) const;
@@ -89,16 +113,21 @@ private:
     void add_known(const Move& move, uint32_t folios, Report report);
     void refuse(const Move& move, PageOutcome outcome, Counter counter, Report report);
     void fail(Entry& entry, PageOutcome outcome, Counter part);
-    void drop_stale();
+    void drop_stale(Entry& entry, PageOutcome outcome);
+    bool keep_if_allowed(Entry& entry);
+    void drop_forbidden(uint32_t begin);
+    void drop_forbidden_of_run(uint32_t begin, uint32_t end);
+    void check_again();
     uint32_t gather_pending();
     long move_pending(uint32_t arguments);
     void ask_about_pending();
     long ask(uint32_t arguments);
     void settle(Entry& entry, int status);
     void count_moved(const Entry& entry);
-    void give_up_pending(long result);
     void confirm_huge_pages();
-    void report_all(Report report);
+    void give_up_pending(const Fate& fate);
+    void report_parts(const Entry& entry, const Fate& fate, Report report);
+    void report_all(const Fate& fate, Report report);
 
     const Topology& topology_;
     MoveWorld& world_;
@@ -107,6 +136,8 @@ private:
     NodeId target_{};
     uint32_t count_ = 0;
     uint32_t base_pages_ = 0;
+    TimeNs checked_{};    // when the oldest of the batch was
+    MovingCall last_call_{};
     std::array<Entry, kMaxBatchPages> entries_{};
     std::array<void*, kMaxBatchPages> pages_{};    // arguments of the call under way
     std::array<int, kMaxBatchPages> nodes_{};

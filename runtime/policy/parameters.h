@@ -22,7 +22,8 @@ struct PolicyParameters {
     uint8_t freq_threshold = 2;        // PGHOT_FREQ_THRESHOLD, 1 to 7 samples
     TargetMode target = TargetMode::kCaller;
     NodeId fixed_target{};    // for kFixed
-    // Single pages are planned when this many wait (PGHOT_MIGRATE_BATCH) or the first of them has waited collect_ms.
+    // Single pages are planned when this many wait (PGHOT_MIGRATE_BATCH, at most 512) or the first of them has waited
+    // collect_ms.
     uint32_t batch_pages = 512;
     uint32_t collect_ms = 200;    // two of PGHOT_MIGRATE_SLEEP's default: a moving call's fixed cost wants company
     // How long a hot page is held for the chunk rule. 0: a quarter of freq_window.

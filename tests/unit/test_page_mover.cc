@@ -33,23 +33,26 @@ Topology three_nodes() {
 // write no status at all, while the others of its batch have moved.
 class FakeKernel final : public MoveWorld {
 public:
-    std::map<uintptr_t, int> node;           // where each present page is
-    std::set<uintptr_t> pinned;              // stays behind
-    std::map<uintptr_t, int> refuses;        // page -> status that it gets instead of moving
-    std::map<uintptr_t, uintptr_t> folio;    // page -> another page that the kernel moves with it
-    std::map<uintptr_t, uint64_t> policy;    // page -> allowed targets; absent: every node
+    std::map<uintptr_t, int> node;                // where each present page is
+    std::set<uintptr_t> pinned;                   // stays behind
+    std::map<uintptr_t, int> refuses;             // page -> status that it gets instead of moving
+    std::map<uintptr_t, unsigned> split_until;    // huge page -> how many of its base pages find room
+    std::map<uintptr_t, uintptr_t> folio;         // page -> another page that the kernel moves with it
+    std::map<uintptr_t, uint64_t> policy;         // page -> allowed targets; absent: every node
     std::map<int16_t, uint64_t> room{{0, 1ull << 40}, {1, 1ull << 40}, {2, 1ull << 40}, {3, 1ull << 40}};
     std::map<std::pair<int, int>, uint64_t> went;    // from, to -> bytes
     uint32_t generation = 0;
     long fail_moves_with = 0;
     long fail_queries_with = 0;
-    unsigned moves = 0, queries = 0;
+    unsigned moves = 0, queries = 0, policy_questions = 0;
+    uint64_t call_ns = 0;    // what a moving call takes
     std::vector<size_t> call_sizes;
 
     long move_pages(std::span<void* const> pages, const int* targets, int* statuses) override {
         return targets == nullptr ? query(pages, statuses) : move(pages, targets, statuses);
     }
     uint64_t targets_of(uintptr_t address, MoveKind) override {
+        ++policy_questions;
         const auto known = policy.find(address);
         return known == policy.end() ? 0b1111 : known->second;
     }
@@ -57,6 +60,7 @@ public:
     uint64_t room_on(NodeId wanted) override { return room[wanted.value]; }
     void moved(NodeId from, NodeId to, uint64_t bytes) override { went[{from.value, to.value}] += bytes; }
     TimeNs now() override { return TimeNs{++clock_}; }
+    void wait_ns(uint64_t ns) { clock_ += ns; }
 
 private:
     static uintptr_t address(void* page) { return reinterpret_cast<uintptr_t>(page); }
@@ -71,6 +75,7 @@ private:
     }
     long move(std::span<void* const> pages, const int* targets, int* statuses) {
         ++moves;
+        clock_ += call_ns;
         call_sizes.push_back(pages.size());
         if (fail_moves_with != 0) return fail_moves_with;
         long behind = 0;
@@ -80,9 +85,15 @@ private:
             if (pinned.count(at) != 0) continue;
             const auto refused = refuses.find(at);
             if (refused == refuses.end()) move_folio(at, targets[i]);
+            if (split_until.count(at) != 0) return move_parts(at, targets[i]);
             if (behind == 0) statuses[i] = refused == refuses.end() ? targets[i] : refused->second;
         }
         return behind;
+    }
+    // No 2 MiB in one piece: base page by base page, until there is no room at all.
+    long move_parts(uintptr_t at, int target) {
+        for (unsigned i = 0; i < split_until[at]; ++i) node[at + i * kPageBytes] = target;
+        return -ENOMEM;
     }
     void move_folio(uintptr_t at, int target) {
         node[at] = target;
@@ -255,18 +266,81 @@ TEST_F(PageMoverTest, MemoryThatTheProgramBoundStays) {
     EXPECT_EQ(pages_with(PageOutcome::kAbsent), 8u);
 }
 
-// A plan goes over several mappings, and each may be bound while it waits for the budget.
-TEST_F(PageMoverTest, PartsThatTheProgramBoundStay) {
-    pages_on(2, 0, 16);
-    kernel.policy[page(8)] = 0;
-    ASSERT_TRUE(add(plan(0, 16)));
-    kernel.policy[page(9)] = 0b010;
-    kernel.policy[page(12)] = 0;
+// A plan goes over several mappings. Their policies are asked for at every 16th page, and page by page where two of
+// those differ: the borders are exact.
+TEST_F(PageMoverTest, MappingsThatTheProgramBoundStay) {
+    pages_on(2, 0, 512);
+    for (unsigned i = 100; i < 150; ++i) kernel.policy[page(i)] = 0;
+    for (unsigned i = 150; i < 300; ++i) kernel.policy[page(i)] = 0b010;
+    for (unsigned i = 300; i < 307; ++i) kernel.policy[page(i)] = 0;
+    ASSERT_TRUE(add(plan(0, 512)));
+    EXPECT_EQ(mover->pages(), 512u - 207) << "the budget is asked for what will move";
+    EXPECT_LT(kernel.policy_questions, 100u);
     execute();
-    for (unsigned i : {8u, 9u, 12u}) EXPECT_EQ(kernel.node[page(i)], 2) << i;
-    EXPECT_EQ(counter(Counter::pgpromote_success), 13u);
-    EXPECT_EQ(counter(Counter::pages_stale), 3u);
-    EXPECT_EQ(pages_with(PageOutcome::kAbsent), 3u);
+    for (unsigned i = 0; i < 512; ++i) EXPECT_EQ(kernel.node[page(i)], i < 100 || i >= 307 ? 0 : 2) << i;
+    EXPECT_EQ(counter(Counter::pgpromote_success), 512u - 207);
+    EXPECT_EQ(counter(Counter::pages_stale), 207u);
+    EXPECT_EQ(pages_with(PageOutcome::kAbsent), 207u);
+}
+
+// The least that is found for certain; the test of the boundary above it.
+TEST_F(PageMoverTest, APieceAsLongAsTheStrideIsFoundWhereverItLies) {
+    for (unsigned first = 1; first < 40; ++first) {
+        pages_on(2, 0, 64);
+        kernel.policy.clear();
+        for (unsigned i = first; i < first + kPolicyStride; ++i) kernel.policy[page(i)] = 0;
+        ASSERT_TRUE(add(plan(0, 64)));
+        execute();
+        for (unsigned i = 0; i < 64; ++i)
+            EXPECT_EQ(kernel.node[page(i)], i < first || i >= first + kPolicyStride ? 0 : 2) << first << " " << i;
+    }
+}
+
+// Asking is about a quarter of what the mover does, when it asks for every page.
+TEST_F(PageMoverTest, AWholeChunkAsksForFewPoliciesAndOnceWhileTheAnswersAreFresh) {
+    pages_on(2, 0, 512);
+    ASSERT_TRUE(add(plan(0, 512)));
+    const unsigned asked = kernel.policy_questions;
+    EXPECT_LE(asked, 512 / kPolicyStride + 2);
+    kernel.wait_ns(kChecksLastNs / 2);
+    execute();
+    EXPECT_EQ(kernel.policy_questions, asked);
+    EXPECT_EQ(counter(Counter::pgpromote_success), 512u);
+}
+
+TEST_F(PageMoverTest, WhatWasBoundDuringALongWaitForTheBudgetStays) {
+    pages_on(2, 0, 64);
+    ASSERT_TRUE(add(plan(0, 64)));
+    for (unsigned i = 20; i < 40; ++i) kernel.policy[page(i)] = 0b010;
+    kernel.wait_ns(kChecksLastNs + 1);
+    execute();
+    EXPECT_EQ(kernel.node[page(19)], 0);
+    for (unsigned i = 20; i < 40; ++i) EXPECT_EQ(kernel.node[page(i)], 2) << i;
+    EXPECT_EQ(kernel.node[page(40)], 0);
+    EXPECT_EQ(counter(Counter::pages_stale), 20u);
+}
+
+TEST_F(PageMoverTest, ABatchOfNothingMakesNoCall) {
+    pages_on(2, 0, 40);
+    for (unsigned i = 1; i < 40; ++i) kernel.policy[page(i)] = 0;
+    kernel.node.erase(page(0));
+    ASSERT_TRUE(add(plan(0, 40)));
+    EXPECT_EQ(mover->bytes(), 0u);
+    execute();
+    EXPECT_EQ(kernel.moves, 0u);
+    EXPECT_EQ(mover->last_call().pages, 0u);
+}
+
+TEST_F(PageMoverTest, TheFirstCallSaysHowLongItTook) {
+    pages_on(2, 0, 512);
+    kernel.pinned.insert(page(3));
+    kernel.call_ns = 5000;
+    ASSERT_TRUE(add(plan(0, 512)));
+    execute();
+    EXPECT_EQ(kernel.moves, 2u);
+    EXPECT_EQ(mover->last_call().pages, 512u);
+    EXPECT_GE(mover->last_call().ns, 5000u);
+    EXPECT_LT(mover->last_call().ns, 5100u);
 }
 
 // A container's profile: the pages are there, and refused.
@@ -296,7 +370,8 @@ TEST_F(PageMoverTest, ReusedMemoryIsNotMoved) {
     Move current = plan(8, 8);
     current.heap_generation = 1;
     ASSERT_TRUE(add(current));
-    kernel.generation = 2;    // while the budget was waited for
+    kernel.generation = 2;
+    kernel.wait_ns(kChecksLastNs + 1);    // for the budget
     execute();
     EXPECT_EQ(kernel.moves, 0u);
     EXPECT_EQ(counter(Counter::pages_stale), 16u);
@@ -332,6 +407,30 @@ TEST_F(PageMoverTest, AHugePageThatWasSplitCountsWhatMoved) {
     EXPECT_EQ(counter(Counter::pages_stale), 511u);
     EXPECT_EQ(pages_with(PageOutcome::kPromoted), 1u);
     EXPECT_EQ(pages_with(PageOutcome::kAbsent), 511u) << "their heat was the huge page's";
+}
+
+// What the kernel does by itself where the target has no 2 MiB in one piece; the last pages found no room.
+TEST_F(PageMoverTest, OfAHugePageThatWentInPiecesEveryPieceIsAccountedFor) {
+    pages_on(2, 0, 512);
+    kernel.split_until[page(0)] = 300;
+    ASSERT_TRUE(add(plan(0, 512, 0, MoveRule::kHuge)));
+    execute();
+    EXPECT_EQ(kernel.moves, 1u);
+    EXPECT_EQ(counter(Counter::pgpromote_success), 300u);
+    EXPECT_EQ(counter(Counter::pgpromote_fail_nomem), 212u);
+    EXPECT_EQ(counter(Counter::huge_pages_split), 1u);
+    EXPECT_EQ(pages_with(PageOutcome::kPromoted), 300u);
+    EXPECT_EQ(pages_with(PageOutcome::kNoMemory), 212u);
+    EXPECT_EQ((kernel.went[{2, 0}]), 300 * kPageBytes);
+}
+
+TEST_F(PageMoverTest, AHugePageForWhichThereIsNoRoomAtAllStaysWhole) {
+    pages_on(2, 0, 512);
+    kernel.fail_moves_with = -ENOMEM;
+    ASSERT_TRUE(add(plan(0, 512, 0, MoveRule::kHuge)));
+    execute();
+    EXPECT_EQ(pages_with(PageOutcome::kNoMemory), 512u);
+    EXPECT_EQ(counter(Counter::huge_pages_split), 0u);
 }
 
 TEST_F(PageMoverTest, AHugePageWhoseEndsAreApartIsNone) {

@@ -49,7 +49,6 @@ TEST(Tunables, DefaultsAreTheKernelsWhereTheKernelHasTheSetting) {
     EXPECT_EQ(defaults.freq_threshold, 2u);
     EXPECT_EQ(defaults.rate_limit_mbps, 65536u);
     EXPECT_EQ(defaults.migrate_sleep_ms, 100u);
-    EXPECT_EQ(defaults.migrate_batch, 512u);
     EXPECT_EQ(defaults.ibs_period, 10000u);
     EXPECT_TRUE(defaults.ibs_l3missonly);
 }
