@@ -158,14 +158,15 @@ void PromotionPolicy::note_tier(ChunkHeader& header, PageRecord& page, const Sam
 
 void PromotionPolicy::note_hot(Block block, PageRecord& page) {
     ChunkHeader& header = heat_.header(block);
-    if (page.page_state() == PageState::kCooling && later_by(header.last, header.retry) >= 0)
-        header.set_state(page, PageState::kCold);
+    const bool was_cooling = page.page_state() == PageState::kCooling && later_by(header.last, header.retry) >= 0;
+    if (was_cooling) header.set_state(page, PageState::kCold);
     // While the top tier is full, demoted pages are the exchange's.
     if (page.page_state() == PageState::kDemoted && page.freq >= kReturnSamples && !capacity_.tight()) {
         ledger_.came_back();
         header.set_state(page, PageState::kCold);
     }
     if (page.top || page.page_state() != PageState::kCold || !heat_.rules().is_hot(page.freq)) return;
+    if (was_cooling) header.retries = 0;
     if (header.held == 0) header.first_held = header.last;
     header.set_state(page, PageState::kHeld);
     heat_.list(block);
@@ -190,7 +191,7 @@ PromotionPolicy::Verdict PromotionPolicy::judge(Block block, Tick now) {
     if (header.chunk == ChunkHeader::kNoChunk) return Verdict::kNothing;
     header.rotate(now, heat_.rules());
     if (header.whole_pending) return Verdict::kWhole;
-    const bool retries = header.whole && header.cooling > 0 && header.retries < kChunkRetries;
+    const bool retries = header.whole && !header.retrying && header.cooling > 0 && header.retries < kChunkRetries;
     if (retries && later_by(now, header.retry) >= 0) return Verdict::kRetry;
     if (header.huge) return judge_huge(header, now);
     const Tick since = header.held > 0 ? header.first_held : header.evidence_start(heat_.rules());
@@ -424,13 +425,14 @@ bool PromotionPolicy::plan_huge(Block block, Plan& plan, Filler filler) {
 
 // All pages of a chunk that are in the state `wanted` (cold means cold or held) and not known to be at home, in as few
 // moves as possible: pages at home in between are no gap, since asking the kernel for them is cheaper than a move more.
+// Of cooling pages that were tried twice, one.
 void PromotionPolicy::plan_runs(Block block, PageState wanted, Plan& plan) {
     ChunkHeader& header = heat_.header(block);
     const uint32_t most = kPagesPerChunk - (header.doubtful ? 0u : header.top);
     const NodeId target = choose_target(header.majority().caller, most, Filler::kRules, plan.now());
     if (!target.valid()) return;
     if (wanted == PageState::kCooling) {
-        ++header.retries;
+        header.retries = (header.retries + 1) & 3;
     } else if (!header.whole_pending) {
         header.whole = header.whole_pending = 1;
         header.retries = 0;
@@ -452,10 +454,14 @@ void PromotionPolicy::plan_runs(Block block, PageState wanted, Plan& plan) {
         unsigned end = begin;
         for (unsigned i = begin; i < kPagesPerChunk && !is_gap(pages[i]); ++i)
             if (!is_at_home(pages[i])) end = i + 1;
+        const bool one_will_do = wanted == PageState::kCooling && header.setbacks > 1;
+        if (one_will_do) end = begin + 1;
         for (unsigned i = begin; i < end; ++i) set_planned(header, pages[i]);
         plan.add(address_of(header, begin), end - begin, target, MoveRule::kChunk);
         capacity_.planned(MoveKind::kPromote, target, end - begin);
         counters_.pages_planned[static_cast<size_t>(MoveRule::kChunk)] += end - begin;
+        header.retrying = wanted == PageState::kCooling;
+        if (one_will_do) break;
         begin = end;
     }
     header.whole_pending = header.doubtful = header.lower_seen = header.dram_seen = 0;
@@ -574,6 +580,8 @@ void PromotionPolicy::report_page(Block block, unsigned index, const MoveOutcome
     ChunkHeader& header = heat_.header(block);
     PageRecord& page = heat_.pages(block)[index];
     const Tick now = tick_of(outcome.time);
+    const bool was_retry = header.retrying;
+    header.retrying = 0;
     switch (outcome.outcome) {
         case PageOutcome::kPromoted:
         case PageOutcome::kAtTarget:
@@ -585,13 +593,18 @@ void PromotionPolicy::report_page(Block block, unsigned index, const MoveOutcome
             header.set_top(page, outcome.in_top_tier());
             header.set_state(page, PageState::kCold);
             if (outcome.outcome == PageOutcome::kDemoted) note_demoted(block, index, now);
+            note_moved(block, now, was_retry);
             return;
         case PageOutcome::kAbsent:
             heat_.reset_page(block, index);
             return;
         case PageOutcome::kBusy:
         case PageOutcome::kNoMemory:
-            header.retry = now + cool_down_;
+            // A full node may have room again at any time; how long a page is busy is told by how long it was.
+            if (outcome.outcome == PageOutcome::kBusy)
+                put_off(header, now);
+            else
+                header.retry = now + cool_down_;
             header.set_state(page, PageState::kCooling);
             if (header.whole && outcome.kind == MoveKind::kPromote) heat_.list(block);
             return;
@@ -610,6 +623,24 @@ void PromotionPolicy::note_demoted(Block block, unsigned index, Tick now) {
     ledger_.demoted(header);
     heat_.cool_page(block, index, now);
     header.set_state(heat_.pages(block)[index], PageState::kDemoted);
+}
+
+// A page of the chunk went where it should. If it is one that had been put off, the others may follow; of a chunk that
+// is planned page by page any page will do that is tried after the cool-down.
+void PromotionPolicy::note_moved(Block block, Tick now, bool was_retry) {
+    ChunkHeader& header = heat_.header(block);
+    if (header.setbacks == 0 || later_by(now, header.retry) < 0) return;
+    if (header.whole && !was_retry) return;
+    header.setbacks = header.retries = 0;
+    header.retry = now;
+    if (header.whole && header.cooling > 0) heat_.list(block);
+}
+
+// All pages of one try are put off together.
+void PromotionPolicy::put_off(ChunkHeader& header, Tick now) {
+    if (header.setbacks > 0 && later_by(now, header.retry) < 0) return;
+    header.retry = now + (cool_down_ << header.setbacks);
+    if (header.setbacks < kMostSetbacks) header.setbacks = (header.setbacks + 1) & 7;
 }
 
 void PromotionPolicy::forget(uintptr_t begin, uintptr_t end) {
