@@ -7,13 +7,12 @@
 
 #include "runtime/kernel/address_space.h"
 #include "runtime/kernel/perf_event.h"
+#include "runtime/kernel/rivals.h"
 #include "runtime/kernel/syscalls.h"
 #include "runtime/kernel/topology.h"
 
 namespace pghot {
 namespace {
-
-constexpr const char* kKdamonds = "/sys/kernel/mm/damon/admin/kdamonds";
 
 int number_in(FileSystem& files, const char* path) {
     char buffer[32];
@@ -29,17 +28,9 @@ void examine_ibs(FileSystem& files, const Tunables& tunables, DoctorFacts& facts
     facts.ibs_error = probe.error;
     if (!probe.ok()) return;
     PerfEvent event;
-    facts.ibs_error = -event.open(ibs_event(facts.ibs, {tunables.ibs_period, tunables.ibs_l3missonly}), 0);
-}
-
-bool damon_runs(FileSystem& files) {
-    bool runs = false;
-    files.list(kKdamonds, [&](std::string_view name) {
-        char buffer[16];
-        const std::string path = std::string(kKdamonds) + "/" + std::string(name) + "/state";
-        runs |= files.first_line(path.c_str(), buffer) == "on";
-    });
-    return runs;
+    const IbsSettings settings{tunables.ibs_period, tunables.ibs_l3missonly, tunables.ibs_ldlat_cycles};
+    facts.ibs_error = -event.open(ibs_event(facts.ibs, settings), 0);
+    facts.ring_refused = event.ring_was_refused();
 }
 
 bool process_runs(FileSystem& files, std::string_view wanted) {
@@ -65,13 +56,14 @@ std::unique_ptr<DoctorFacts> examine(FileSystem& files, const Tunables& tunables
         facts->free_bytes[node] = node_free_bytes(files, NodeId{static_cast<int16_t>(node)});
     examine_ibs(files, tunables, *facts);
     facts->perf_event_paranoid = number_in(files, "/proc/sys/kernel/perf_event_paranoid");
-    facts->numa_balancing = number_in(files, "/proc/sys/kernel/numa_balancing");
+    const Rivals rivals = read_rivals(files);
+    facts->numa_balancing = rivals.numa_balancing == Rivals::kUnknown ? DoctorFacts::kUnknown : rivals.numa_balancing;
+    facts->damon_runs = rivals.damon_runs;
     facts->move_pages_error = static_cast<int>(-sys::try_move_pages());
     sys::MemoryPolicy policy;
     const bool told = sys::policy_of_thread(policy) == 0;
     facts->bound_elsewhere =
         told && facts->topology.has_lower_tier() && promotion_targets(policy, facts->topology) == 0;
-    facts->damon_runs = damon_runs(files);
     facts->numad_runs = process_runs(files, "numad");
     return facts;
 }
@@ -108,6 +100,8 @@ std::string ibs_advice(const DoctorFacts& facts) {
     if (facts.ibs_error == 0) return "works for this user";
     if (!facts.ibs_found)
         return "no ibs_op PMU: the processor is not an AMD one with IBS, or this is a virtual machine (they have none)";
+    if (facts.ring_refused)
+        return "refused: no room for the ring; ask for a higher kernel.perf_event_mlock_kb or ulimit -l";
     const int paranoid = facts.perf_event_paranoid;
     switch (facts.ibs_error) {
         case EACCES:

@@ -23,6 +23,7 @@ struct DoctorFacts {
     IbsPmu ibs;
     int ibs_error = 0;         // errno of finding or opening ibs_op for this thread; 0: it works
     bool ibs_found = false;    // the PMU exists
+    bool ring_refused = false;    // the event opens, but its ring cannot be mapped
     int perf_event_paranoid = kUnknown;
     bool bound_elsewhere = false;     // a memory policy of this process (numactl) keeps its memory where it is
     int move_pages_error = 0;         // errno of asking move_pages about one own page

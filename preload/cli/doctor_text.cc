@@ -71,9 +71,10 @@ std::string source_text(const DoctorFacts& facts) {
     std::string text =
         fmt::format("Sources of samples\n  ibs: {}: {}\n", errno_text(facts.ibs_error), ibs_advice(facts));
     if (facts.ibs_found)
-        text += fmt::format("  ibs_op is PMU type {}, l3missonly {}, swfilt {}\n", facts.ibs.type,
+        text += fmt::format("  ibs_op is PMU type {}, l3missonly {}, swfilt {}, ldlat {}\n", facts.ibs.type,
                             facts.ibs.l3missonly ? "yes" : "no (older than Zen 4)",
-                            facts.ibs.swfilt ? "yes" : "no (before Linux 6.14)");
+                            facts.ibs.swfilt ? "yes" : "no (before Linux 6.14)",
+                            facts.ibs.ldlat ? "yes" : "no (older than Zen 5 or Linux 6.15)");
     if (facts.perf_event_paranoid != DoctorFacts::kUnknown)
         text += fmt::format("  kernel.perf_event_paranoid={}\n", facts.perf_event_paranoid);
     return text;
@@ -188,6 +189,7 @@ std::string doctor_json(const DoctorFacts& facts, const Tunables& tunables) {
     json.signed_number("errno", facts.ibs_error);
     json.boolean("l3missonly", facts.ibs.l3missonly);
     json.boolean("swfilt", facts.ibs.swfilt);
+    json.boolean("ldlat", facts.ibs.ldlat);
     json.text("advice", ibs_advice(facts));
     json.end_object();
     json.signed_number("move_pages_errno", facts.move_pages_error);

@@ -70,17 +70,24 @@ std::optional<uint64_t> read_number(std::string_view text, std::string_view unit
     return *number * *factor;
 }
 
-// "FIRST-LAST" or "FIRST-LAST step N" of tunables.def.
+// "FIRST-LAST" of tunables.def, with " step N" behind or "0 or " before it.
 struct Range {
     uint64_t first = 0;
     uint64_t last = 0;
     uint64_t step = 1;
-    bool contains(uint64_t number) const { return number >= first && number <= last && number % step == 0; }
+    bool or_zero = false;
+    bool contains(uint64_t number) const {
+        if (number == 0 && or_zero) return true;
+        return number >= first && number <= last && number % step == 0;
+    }
 };
 
 std::optional<Range> parse_range(Domain domain) {
     constexpr std::string_view kStep = " step ";
+    constexpr std::string_view kOrZero = "0 or ";
     std::string_view text = domain.range;
+    const bool or_zero = text.starts_with(kOrZero);
+    if (or_zero) text = tail(text, kOrZero.size());
     uint64_t step = 1;
     if (const size_t at = text.find(kStep); at != text.npos) {
         step = read_number(tail(text, at + kStep.size()), "").value_or(1);
@@ -91,7 +98,7 @@ std::optional<Range> parse_range(Domain domain) {
     const auto first = read_number(head(text, dash), domain.unit);
     const auto last = read_number(tail(text, dash + 1), domain.unit);
     if (!first || !last) return {};
-    return Range{*first, *last, step};
+    return Range{*first, *last, step, or_zero};
 }
 
 template <typename Number>

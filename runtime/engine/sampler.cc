@@ -10,6 +10,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/own_topology.h"
 #include "runtime/kernel/process.h"
+#include "runtime/kernel/rivals.h"
 #include "runtime/kernel/text.h"
 #include "runtime/kernel/topology.h"
 
@@ -56,6 +57,15 @@ PolicyParameters policy_parameters(const Tunables& tunables) {
             break;
     }
     return parameters;
+}
+
+// The source as it runs, and what was asked of it that this PMU cannot do.
+const char* describe(const IbsPmu& pmu, const Tunables& tunables) {
+    if (tunables.ibs_ldlat_cycles > 0 && !pmu.ldlat)
+        return pmu.swfilt ? "ibs_op, user accesses only (swfilt); PGHOT_IBS_LDLAT is not used: it needs Zen 5 and "
+                            "Linux 6.15"
+                          : "ibs_op, without swfilt; PGHOT_IBS_LDLAT is not used: it needs Zen 5 and Linux 6.15";
+    return pmu.swfilt ? "ibs_op, user accesses only (swfilt)" : "ibs_op, without swfilt";
 }
 
 Counter level_counter(ServedBy served_by) {
@@ -138,6 +148,7 @@ EngineState Sampler::set_up() {
     if (shared_.topology.node_count == 0)
         return give_up(EngineState::kFailed, {"/sys/devices/system/node cannot be read", 0});
     check_settings();
+    note_rivals();
     if (!shared_.topology.has_lower_tier())
         return give_up(EngineState::kNoLowerTier, {"no node is slower than the nodes with CPUs", 0});
     if (const long error = refusal_to_move(); error != 0)
@@ -200,6 +211,13 @@ void Sampler::check_settings() {
         shared_.problem.assign(
             "PGHOT_TARGET_NID: not a DRAM node that this process may use, the nearest one is; pghot doctor lists "
             "nodes");
+}
+
+// Who else moves pages here. Said in the report only: both together are no reason for a warning.
+void Sampler::note_rivals() {
+    const Rivals rivals = read_rivals(files_);
+    shared_.statistics->numa_balancing = rivals.numa_balancing;
+    shared_.statistics->damon_runs = rivals.damon_runs;
 }
 
 // Why nothing could be moved, where something should be: samples would be taken for nothing. 0 or -errno.
@@ -284,16 +302,17 @@ bool Sampler::try_ibs() {
     std::span<IbsRing> rings = ring_memory_.as<IbsRing>(tunables.rings);
     for (IbsRing& ring : rings) new (&ring) IbsRing();
     ibs_.emplace(files_, shared_.topology, counters(), rings, shared_.own_tids,
-                 ibs_event(pmu, {tunables.ibs_period, tunables.ibs_l3missonly}));
+                 ibs_event(pmu, {tunables.ibs_period, tunables.ibs_l3missonly, tunables.ibs_ldlat_cycles}));
     if (const Status started = ibs_->start(sys::now()); !started.ok()) {
         say_reason(started);
-        if (ibs_->event_was_refused())
-            explain_ibs_refusal(files_, started.error, pmu.swfilt, shared_.statistics->source_reason);
+        auto& text = shared_.statistics->source_reason;
+        if (ibs_->refused() == IbsSource::Refused::kRing) explain_ring_refusal(started.error, text);
+        if (ibs_->refused() == IbsSource::Refused::kEvent) explain_ibs_refusal(files_, started.error, pmu.swfilt, text);
         return false;
     }
     source_ = &*ibs_;
     shared_.statistics->source = SourceKind::kIbs;
-    say_reason({pmu.swfilt ? "ibs_op, user accesses only (swfilt)" : "ibs_op, without swfilt", 0});
+    say_reason({describe(pmu, tunables), 0});
     return true;
 }
 

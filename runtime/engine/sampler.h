@@ -51,6 +51,7 @@ private:
     void say_reason(const Status& status);
     void note_problem(std::string_view what, std::string_view path, int error, std::string_view advice);
     void check_settings();
+    void note_rivals();
 
     bool drain(TimeNs now);
     void use(const Sample& sample);

@@ -22,6 +22,7 @@ perf_event_attr make_attributes(const PerfEventSettings& settings) {
     attributes.size = sizeof attributes;
     attributes.type = settings.pmu_type;
     attributes.config = settings.config;
+    attributes.config1 = settings.config1;
     attributes.config2 = settings.config2;
     attributes.sample_period = settings.sample_period;
     attributes.sample_type = kSampleType;
@@ -43,15 +44,18 @@ PerfEvent& PerfEvent::operator=(PerfEvent&& other) noexcept {
     std::swap(fd_, other.fd_);
     std::swap(map_, other.map_);
     std::swap(map_bytes_, other.map_bytes_);
+    std::swap(ring_was_refused_, other.ring_was_refused_);
     std::swap(ring_, other.ring_);
     return *this;
 }
 
 int PerfEvent::open(const PerfEventSettings& settings, int tid) {
     close();
+    ring_was_refused_ = false;
     const int fd = sys::perf_event_open(make_attributes(settings), tid, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0) return fd;
     const int error = map(fd);
+    ring_was_refused_ = error != 0;
     if (error != 0) {
         ::close(fd);
         return error;

@@ -14,6 +14,7 @@ namespace pghot {
 struct PerfEventSettings {
     uint32_t pmu_type = 0;
     uint64_t config = 0;
+    uint64_t config1 = 0;
     uint64_t config2 = 0;
     uint64_t sample_period = 0;
     bool exclude_kernel = false;
@@ -35,11 +36,14 @@ public:
     PerfEvent(const PerfEvent&) = delete;
     PerfEvent& operator=(const PerfEvent&) = delete;
 
-    // Opens and maps; sampling runs at once. 0 or -errno (EACCES: perf_event_paranoid; EMFILE; EPERM: locked memory).
+    // Opens and maps; sampling runs at once. 0 or -errno (EACCES: perf_event_paranoid; EMFILE; of the ring EPERM: locked
+    // memory, ENOMEM: address space).
     // Tries 8 data pages (32 KiB, about 400 samples), then fewer where the locked-memory allowance is used up.
     int open(const PerfEventSettings& settings, int tid);
     void close();
     bool is_open() const { return fd_ >= 0; }
+    // Which of the two the last open() failed at: mapping the ring, not opening the event.
+    bool ring_was_refused() const { return ring_was_refused_; }
     PerfRing& ring() { return ring_; }
 
 private:
@@ -48,6 +52,7 @@ private:
     int fd_ = -1;
     void* map_ = nullptr;
     size_t map_bytes_ = 0;
+    bool ring_was_refused_ = false;
     PerfRing ring_;
 };
 

@@ -27,6 +27,14 @@ void write_source(JsonWriter& json, const Statistics& statistics) {
     json.end_object();
 }
 
+// Who else may move pages, as it was at the start.
+void write_rivals(JsonWriter& json, const Statistics& statistics) {
+    json.begin_object("rivals");
+    json.boolean("damon_runs", statistics.damon_runs);
+    json.signed_number("numa_balancing", statistics.numa_balancing);
+    json.end_object();
+}
+
 void write_tunables(JsonWriter& json, TunableVisitor tunables) {
     json.begin_object("tunables");
     tunables([&](const ReportedTunable& tunable) {
@@ -135,6 +143,7 @@ bool write_report(const ReportInput& input, JsonSink sink) {
     json.text("mode", input.mode);
     json.text("state", state_name(state));
     write_source(json, statistics);
+    write_rivals(json, statistics);
     write_tunables(json, input.tunables);
     write_nodes(json, input.topology);
     write_counters(json, values);

@@ -41,6 +41,7 @@ Status probe_ibs(FileSystem& files, IbsPmu& out) {
     if (!take_number(line, out.type)) return {"no ibs_op PMU in /sys/bus/event_source/devices", ENOENT};
     out.l3missonly = exists(files, "/sys/bus/event_source/devices/ibs_op/format/l3missonly");
     out.swfilt = exists(files, "/sys/bus/event_source/devices/ibs_op/format/swfilt");
+    out.ldlat = exists(files, "/sys/bus/event_source/devices/ibs_op/format/ldlat");
     return {};
 }
 
@@ -66,10 +67,20 @@ void explain_ibs_refusal(FileSystem& files, int error, bool swfilt, std::span<ch
     *after = '\0';
 }
 
+void explain_ring_refusal(int error, std::span<char> text) {
+    const std::string_view advice = error == EPERM
+                                        ? " (locked memory: kernel.perf_event_mlock_kb and ulimit -l leave no room)"
+                                        : " (no memory or address space for 8 KiB)";
+    const size_t used = strnlen(text.data(), text.size());
+    char* const end = text.data() + used;
+    *fmt::format_to_n(end, text.size() - used - 1, FMT_COMPILE("{}"), advice).out = '\0';
+}
+
 PerfEventSettings ibs_event(const IbsPmu& pmu, const IbsSettings& settings) {
     PerfEventSettings event;
     event.pmu_type = pmu.type;
     event.config = kCntCtl | (settings.l3missonly && pmu.l3missonly ? kL3MissOnly : 0);
+    event.config1 = pmu.ldlat ? settings.ldlat_cycles : 0;    // format/ldlat: config1:0-11
     event.config2 = pmu.swfilt ? kSwFilt : 0;
     event.exclude_kernel = pmu.swfilt;    // refused without swfilt; kernel samples are then dropped by address
     event.sample_period = settings.period;
@@ -83,7 +94,11 @@ IbsSource::IbsSource(FileSystem& files, const Topology& topology, Counters& coun
 Status IbsSource::start(TimeNs now) {
     refresh(now);
     if (used_ > 0) return {};
-    if (listing_error_ != 0) return {"the list of threads, /proc/self/task", -listing_error_};
+    if (listing_error_ != 0) {
+        refused_ = Refused::kThreadList;
+        return {"the list of threads, /proc/self/task", -listing_error_};
+    }
+    if (refused_ == Refused::kRing) return {"mmap of a ring of ibs_op", -last_error_};
     return {"perf_event_open of ibs_op", last_error_ != 0 ? -last_error_ : ESRCH};
 }
 
@@ -99,7 +114,10 @@ int IbsSource::open(int tid) {
         if (!ring.event.is_open()) free = &ring;
     if (free == nullptr) return -EMFILE;
     const int error = free->event.open(event_, tid);
-    if (error != 0) return error;
+    if (error != 0) {
+        refused_ = free->event.ring_was_refused() ? Refused::kRing : Refused::kEvent;
+        return error;
+    }
     free->tid = tid;
     free->seen = true;
     free->exited = false;

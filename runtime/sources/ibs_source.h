@@ -17,16 +17,20 @@ struct IbsPmu {
     uint32_t type = 0;
     bool l3missonly = false;    // Zen 4 and later
     bool swfilt = false;        // 6.14: exclude_kernel is possible, and with it sampling without privilege
+    bool ldlat = false;         // Zen 5 and 6.15: loads below a latency are left out by the hardware
 };
 // ENOENT: this machine or kernel has no IBS (virtual machines have none).
 Status probe_ibs(FileSystem& files, IbsPmu& out);
 
 // Appends to `text` (zero-terminated) what a person can do about a refused perf_event_open.
 void explain_ibs_refusal(FileSystem& files, int error, bool swfilt, std::span<char> text);
+// The same about a refused ring.
+void explain_ring_refusal(int error, std::span<char> text);
 
 struct IbsSettings {
     uint64_t period = 10000;    // dispatched ops between tagged ops
     bool l3missonly = true;
+    uint32_t ldlat_cycles = 0;    // loads that took no longer, and stores, are not sampled; 0: all are
 };
 PerfEventSettings ibs_event(const IbsPmu& pmu, const IbsSettings& settings);
 
@@ -48,8 +52,9 @@ public:
               std::span<const int> own_tids, const PerfEventSettings& event);
 
     Status start(TimeNs now) override;
-    // Why start failed: the event itself, not the list of threads.
-    bool event_was_refused() const { return last_error_ != 0; }
+    // Why start failed.
+    enum class Refused : uint8_t { kNothing, kThreadList, kEvent, kRing };
+    Refused refused() const { return refused_; }
     unsigned drain(TimeNs now, FunctionRef<void(const Sample&)> use) override;
     void refresh(TimeNs now) override;
     void stop() override;
@@ -68,6 +73,7 @@ private:
     PerfEventSettings event_;
     size_t used_ = 0;          // rings_[0, used_) may be open
     int last_error_ = 0;       // of the last ring that could not be opened
+    Refused refused_ = Refused::kNothing;
     int listing_error_ = 0;    // of the last listing of the threads
     int born_ = 0;             // a thread announced by a FORK record, to be opened after the drain
 };

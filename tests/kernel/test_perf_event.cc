@@ -2,7 +2,11 @@
 // The ring and the decoder on a real kernel: page faults of a thread carry exact addresses, whatever the machine.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -161,6 +165,71 @@ TEST(PerfEvent, AThreadThatIsGoneIsEsrch) {
     if (error == -EACCES || error == -EPERM || error == -ENOSYS)
         GTEST_SKIP() << "perf_event_open is not permitted here";
     EXPECT_EQ(error, -ESRCH);
+}
+
+// Runs `check` in a process that may map nothing more.
+template <typename Check>
+void without_address_space(Check check) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit none{kPageBytes, kPageBytes};
+        EXPECT_EQ(setrlimit(RLIMIT_AS, &none), 0);
+        check();
+        _exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(PageFaults, ARefusedRingIsToldFromARefusedEvent) {
+    without_address_space([] {
+        PerfEvent ring;
+        EXPECT_EQ(ring.open(page_faults(), sys::thread_id()), -ENOMEM);
+        EXPECT_TRUE(ring.ring_was_refused());
+        PerfEventSettings unknown = page_faults();
+        unknown.pmu_type = 0x7fffffff;
+        EXPECT_LT(ring.open(unknown, sys::thread_id()), 0);
+        EXPECT_FALSE(ring.ring_was_refused());
+    });
+}
+
+TEST_F(PageFaults, TheSourceDoesNotBlameTheEventForItsRing) {
+    without_address_space([] {
+        FakeFiles files;
+        files.files["/proc/self/task/" + std::to_string(sys::thread_id())] = "";
+        const Topology topology;
+        Counters counters;
+        std::array<IbsRing, 1> rings;
+        IbsSource source(files, topology, counters, rings, {}, page_faults());
+        const Status started = source.start(sys::now());
+        EXPECT_EQ(std::string(started.what), "mmap of a ring of ibs_op");
+        EXPECT_EQ(started.error, ENOMEM);
+        EXPECT_EQ(source.refused(), IbsSource::Refused::kRing);
+    });
+}
+
+TEST(IbsReasons, ARefusedRingNamesTheLimit) {
+    char text[160] = "mmap of a ring of ibs_op: EPERM";
+    explain_ring_refusal(EPERM, text);
+    EXPECT_NE(std::string(text).find("EPERM (locked memory: kernel.perf_event_mlock_kb"), std::string::npos) << text;
+    char tight[40] = "mmap of a ring of ibs_op: ENOMEM";
+    explain_ring_refusal(ENOMEM, tight);
+    EXPECT_EQ(strnlen(tight, sizeof tight), sizeof tight - 1) << "cut, and ended";
+}
+
+TEST(IbsReasons, TheLatencyFilterIsForPmusThatHaveIt) {
+    const IbsSettings settings{.ldlat_cycles = 600};
+    EXPECT_EQ(ibs_event({.type = 11, .ldlat = true}, settings).config1, 600u);
+    EXPECT_EQ(ibs_event({.type = 11}, settings).config1, 0u);
+    FakeFiles files;
+    files.files["/sys/bus/event_source/devices/ibs_op/type"] = "11\n";
+    IbsPmu pmu;
+    ASSERT_TRUE(probe_ibs(files, pmu).ok());
+    EXPECT_FALSE(pmu.ldlat);
+    files.files["/sys/bus/event_source/devices/ibs_op/format/ldlat"] = "config1:0-11\n";
+    ASSERT_TRUE(probe_ibs(files, pmu).ok());
+    EXPECT_TRUE(pmu.ldlat);
 }
 
 }    // namespace

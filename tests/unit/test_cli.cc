@@ -168,6 +168,10 @@ TEST(Doctor, ARefusalSaysWhatToAskFor) {
     EXPECT_TRUE(has(ibs_advice(facts), "6.14"));
     facts.ibs_error = EINVAL;
     EXPECT_TRUE(has(ibs_advice(facts), "6.2"));
+    facts.ibs_error = EPERM;
+    facts.ring_refused = true;
+    EXPECT_TRUE(has(ibs_advice(facts), "perf_event_mlock_kb"));
+    EXPECT_FALSE(has(ibs_advice(facts), "paranoid"));
     facts.ibs_found = false;
     EXPECT_TRUE(has(ibs_advice(facts), "virtual machine"));
 }

@@ -163,6 +163,14 @@ TEST(Report, NamesTheProcessTheSourceAndItsReason) {
         EXPECT_TRUE(has(text, part)) << part << " in\n" << text;
 }
 
+TEST(Report, NamesWhoElseMovesPages) {
+    const auto statistics = std::make_unique<Statistics>();
+    EXPECT_TRUE(has(report_of(*statistics), "\"damon_runs\": false,\n    \"numa_balancing\": -1\n"));
+    statistics->numa_balancing = 2;
+    statistics->damon_runs = true;
+    EXPECT_TRUE(has(report_of(*statistics), "\"damon_runs\": true,\n    \"numa_balancing\": 2\n"));
+}
+
 TEST(Report, GivesEverySettingNodeAndCounter) {
     const auto statistics = std::make_unique<Statistics>();
     statistics->counters.add(Counter::pgpromote_success, 32768);

@@ -95,6 +95,19 @@ TEST(Tunables, ThePeriodMustBeAMultipleOfSixteen) {
     EXPECT_EQ(Reading({"PGHOT_IBS_PERIOD=128"}).tunables.ibs_period, 10000u);
 }
 
+TEST(Tunables, WhereZeroIsOffItIsAllowedBesideTheRange) {
+    for (const uint32_t cycles : {0u, 128u, 2048u}) {
+        const Reading reading({"PGHOT_IBS_LDLAT=" + std::to_string(cycles)});
+        EXPECT_EQ(reading.tunables.ibs_ldlat_cycles, cycles);
+        EXPECT_EQ(reading.warnings.size(), 0u);
+    }
+    for (const char* value : {"1", "127", "2049", "00x"}) {
+        const Reading reading({std::string("PGHOT_IBS_LDLAT=") + value});
+        ASSERT_EQ(reading.warnings.size(), 1u) << value;
+        EXPECT_NE(reading.warning(0).find("allowed 0 or 128-2048 cycles, using 0"), std::string::npos);
+    }
+}
+
 TEST(Tunables, NodeAndCpuListsAreReadLikeTheKernels) {
     const Reading reading({"PGHOT_LOWER_NODES=2-3,5", "PGHOT_CPUS=0,4095"});
     EXPECT_EQ(reading.tunables.lower_nodes.words[0], 0b101100u);
