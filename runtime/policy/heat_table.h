@@ -56,6 +56,7 @@ public:
     // Hints for a sample that is recorded soon, about ten samples ahead: first the index, then what it leads to.
     void prefetch_index(uint64_t chunk) const;
     void prefetch_heat(uint64_t chunk, unsigned index) const;
+    void prefetch_header(Block block) const;
     // Brings the times of a block up to `now`: marks records whose 14 bit time is about to become ambiguous.
     void advance(Block block, Tick now);
 
@@ -124,12 +125,16 @@ inline void HeatTable::prefetch_index(uint64_t chunk) const {
     if (capacity_ != 0) __builtin_prefetch(&slots_[home(chunk)]);
 }
 
-inline void HeatTable::prefetch_heat(uint64_t chunk, unsigned index) const {
-    const Block block = find(chunk);
-    if (block == kNoBlock) return;
+inline void HeatTable::prefetch_header(Block block) const {
     const auto* header = reinterpret_cast<const std::byte*>(&headers_[block]);
     __builtin_prefetch(header, 1);
     __builtin_prefetch(header + sizeof(ChunkHeader) - 1, 1);
+}
+
+inline void HeatTable::prefetch_heat(uint64_t chunk, unsigned index) const {
+    const Block block = find(chunk);
+    if (block == kNoBlock) return;
+    prefetch_header(block);
     __builtin_prefetch(&records_[size_t{block} * kPagesPerChunk + index], 1);
 }
 

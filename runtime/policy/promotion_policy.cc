@@ -8,6 +8,9 @@
 namespace pghot {
 namespace {
 
+// Samples between fetching and recording, listed chunks between fetching and judging: covers a miss to memory.
+constexpr size_t kAhead = 12;
+
 template <typename Count>
 void add_saturating(Count& count, uint32_t amount) {
     count = static_cast<Count>(std::min<uint32_t>(count + amount, static_cast<Count>(~Count{0})));
@@ -120,7 +123,6 @@ HeatTable::Block PromotionPolicy::obtain(uintptr_t address, Tick now) {
 }
 
 size_t PromotionPolicy::record(std::span<const Sample> samples) {
-    constexpr size_t kAhead = 12;    // samples between fetching and recording: covers a miss to memory
     size_t recorded = 0;
     for (size_t i = 0; i < samples.size() + 2 * kAhead; ++i) {
         if (i < samples.size()) heat_.prefetch_index(samples[i].address / kChunkBytes);
@@ -239,6 +241,7 @@ PromotionPolicy::Verdict PromotionPolicy::judge_hot_chunk(Block block, unsigned 
 unsigned PromotionPolicy::vouchers_of(const ChunkHeader& header) const {
     const uint8_t caller = header.majority().caller;
     if (objects_.vouches(header.object, header.chunk, caller)) return kObjectVouches;
+    if (header.evidence(heat_.rules()) < kTwiceVouchedPages) return 0;    // too little for any other, and two look-ups
     const auto vouches = [&](uint64_t chunk) {
         const Block block = heat_.find(chunk);
         if (block == HeatTable::kNoBlock) return 0u;
@@ -350,12 +353,17 @@ void PromotionPolicy::plan_listed(Plan& plan) {
 // Not when the lower tier answers as fast as DRAM does, as it may while DRAM's bandwidth is used up. Heat waits.
 bool PromotionPolicy::is_worthwhile() const { return !economy_.gain_known || economy_.sample_gain_ns > 0; }
 
-// Three-way partition of the list in place, dropping what has nothing to do any more.
+// Three-way partition of a slice of the list in place, dropping what has nothing to do any more. The slices take turns:
+// what was looked at last time goes to the end.
 PromotionPolicy::Sorted PromotionPolicy::sort_list(Tick now) {
     Sorted sorted;
     const auto listed = heat_.listed();
+    const size_t slice = std::min(listed.size(), kMostJudged);
+    if (slice < listed.size())
+        std::rotate(listed.begin(), listed.begin() + static_cast<ptrdiff_t>(judged_), listed.end());
     size_t kept = 0;
-    for (size_t i = 0; i < listed.size(); ++i) {
+    for (size_t i = 0; i < slice; ++i) {
+        if (i + kAhead < slice) heat_.prefetch_header(listed[i + kAhead]);
         const Block block = listed[i];
         const Verdict verdict = judge(block, now);
         if (verdict == Verdict::kPassed) drop_swept_pages(block);
@@ -372,7 +380,10 @@ PromotionPolicy::Sorted PromotionPolicy::sort_list(Tick now) {
         }
         std::swap(listed[place], listed[sorted.ranges++]);
     }
-    heat_.keep(kept);
+    std::rotate(listed.begin() + static_cast<ptrdiff_t>(kept), listed.begin() + static_cast<ptrdiff_t>(slice),
+                listed.end());
+    heat_.keep(listed.size() - slice + kept);
+    judged_ = kept;
     return sorted;
 }
 

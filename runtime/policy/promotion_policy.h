@@ -52,6 +52,9 @@ inline constexpr unsigned kChunkRetries = 3;
 // it lives. From the second try on only one page of a chunk is tried, which takes some 5 us: for 10,000 chunks (20 GB)
 // that is less than a thousandth of the mover's time, and 80 s after the child has gone all of them are on their way.
 inline constexpr unsigned kMostSetbacks = 4;
+// Listed chunks that one plan() looks at, 8 GiB; of more, others each time. Looking at all 100,000 of a program of 200
+// GiB each time took a fifth of a core (published_scale).
+inline constexpr size_t kMostJudged = 4096;
 // Held pages that could not be planned for so many windows are hot no more.
 inline constexpr unsigned kHeldWindows = 2;
 
@@ -87,8 +90,9 @@ public:
     // cost where the table is larger than the caches (tests/sim/bench_heat). Answers how many were recorded.
     size_t record(std::span<const Sample> samples);
     // Writes up to out.size() moves and answers how many. Chunk and huge moves come first, hottest first, then single
-    // pages by target. Call it when the mover can take work, about every PGHOT_MIGRATE_SLEEP. Costs about 10 ns for a
-    // listed chunk and 0.3 us for a chunk planned.
+    // pages by target. Call it when the mover can take work, about every PGHOT_MIGRATE_SLEEP. Costs about 20 ns for a
+    // listed chunk that it looks at (bench_heat), several times that where the table is larger than the caches, and 0.3
+    // us for a chunk planned.
     size_t plan(TimeNs now, std::span<Move> out);
     void report(const MoveOutcome& outcome);
     // Memory was unmapped, purged or reused: its heat and placement are gone. Any range.
@@ -123,7 +127,7 @@ private:
         kPages,     // its held pages, one by one
         kPassed,    // a sweep has passed: nothing of it is hot
     };
-    // The list, sorted: [0, ranges) planned as ranges, [ranges, pages) as pages, [pages, listed) held.
+    // A slice of the list, sorted: [0, ranges) planned as ranges, [ranges, pages) as pages, the rest held.
     struct Sorted {
         size_t ranges = 0;
         size_t pages = 0;
@@ -185,6 +189,7 @@ private:
     Tick settle_;
     Tick collect_;
     Tick cool_down_;
+    size_t judged_ = 0;       // chunks at the start of the list that the last plan() looked at
     bool waiting_ = false;    // single pages wait for company since...
     Tick waiting_since_ = 0;
     PolicyCounters counters_{};

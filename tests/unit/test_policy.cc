@@ -608,6 +608,30 @@ TEST(ChunkRule, HottestChunksFirstAndNoneIsLostWhenPlacesAreFew) {
     EXPECT_TRUE(story.plan(2).empty());
 }
 
+// Of a long list only a slice is looked at each time: what is held meanwhile keeps its turn, and nothing is lost.
+TEST(ChunkRule, OfALongListAllGetTheirTurn) {
+    constexpr uint64_t kChunks = 3 * kMostJudged;
+    Story story(kOneSample, published_machine(), kChunks);
+    std::set<uintptr_t> wanted;
+    for (uint64_t i = 0; i < 10; ++i) {
+        for (uint64_t chunk = 0; chunk < kChunks; ++chunk) {
+            const bool is_ready = chunk % 3 != 0;    // the others have a page that is held for company
+            if (is_ready || i == 0) story.sample(chunk * kPagesPerChunk + i * 197 % kPagesPerChunk);
+            if (is_ready) wanted.insert(Story::page(chunk * kPagesPerChunk));
+        }
+        story.wait_ms(20);
+    }
+    std::set<uintptr_t> planned;
+    for (int round = 0; round < 64; ++round) {
+        for (const Move& move : story.plan(256)) {
+            if (move.rule == MoveRule::kPage) continue;
+            EXPECT_TRUE(planned.insert(move.address).second);
+        }
+        story.wait_ms(1);
+    }
+    EXPECT_EQ(planned, wanted);
+}
+
 TEST(ChunkRule, AChunkInSeveralRunsIsFinishedLaterWhenPlacesAreFew) {
     Story story(kOneSample);
     for (uint64_t page : {100, 200, 300}) {    // refused once, so they split the chunk
