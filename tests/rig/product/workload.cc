@@ -4,15 +4,25 @@
 //   workload bound SECONDS       one region free to move, one that the program keeps bound to the lower tier
 //   workload huge SECONDS        a region of huge pages
 //   workload descriptors SECONDS the descriptor table before, during and after sampling; every descriptor is closed
+//   workload fork SECONDS        half of the time with a forked child that shares the region, half without
+//   workload foreign SECONDS     when the region is home, another process stops this one, pushes all of it down and
+//   lets it
+//                                go on
+//   workload push PID            that process
+//   workload misplaced SECONDS   a region on node 0 that a thread on node 1 reads
 //   workload last-thread SECONDS main leaves by pthread_exit; a worker goes on and prints last
 // All memory begins on node 2. Prints one JSON object.
 #include <dirent.h>
 #include <fcntl.h>
+#include <numa.h>
+#include <numaif.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +36,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr size_t kRegionBytes = 16 << 20;
+constexpr size_t kPageBytes = 4096;
 constexpr int kLowerNode = 2;
 constexpr auto kSweepEvery = std::chrono::seconds(10);
 
@@ -114,6 +125,81 @@ void check_descriptors(std::chrono::seconds duration) {
                 json(hot.pages_per_node()).c_str());
 }
 
+// Reads until 95 % of the region is on node 0, or the time is over.
+void read_until_home(Region& hot, std::chrono::seconds duration) {
+    const auto end = Clock::now() + duration;
+    auto next_look = Clock::now();
+    while (Clock::now() < end) {
+        hot.read_once();
+        if (Clock::now() < next_look) continue;
+        const auto pages = hot.pages_per_node();
+        const auto home = pages.find(0);
+        if (home != pages.end() && home->second >= kRegionBytes / kPageBytes * 95 / 100) return;
+        next_look = Clock::now() + std::chrono::seconds(1);
+    }
+}
+
+void share_with_a_child(std::chrono::seconds duration) {
+    Region hot(kRegionBytes, kLowerNode, Region::Policy::kReset);
+    const pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    read_for(hot, duration / 2, [] {});
+    const std::string shared = json(hot.pages_per_node());
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    read_until_home(hot, duration);
+    std::printf("{\"shared\":%s,\"alone\":%s}\n", shared.c_str(), json(hot.pages_per_node()).c_str());
+}
+
+// As migratepages(8): all of the process from the DRAM nodes to the lower tier.
+int push(pid_t pid) {
+    const unsigned long from = 0b011, to = 1ul << kLowerNode;
+    if (kill(pid, SIGSTOP) != 0) return 1;
+    const long left = migrate_pages(pid, 64, &from, &to);
+    kill(pid, SIGCONT);
+    return left < 0 ? 1 : 0;
+}
+
+void be_pushed(const char* program) {
+    const std::string own_pid = std::to_string(getpid());
+    const pid_t pusher = fork();
+    if (pusher == 0) {
+        unsetenv("LD_PRELOAD");
+        execl(program, program, "push", own_pid.c_str(), nullptr);
+        _exit(127);
+    }
+    int status = 0;
+    while (waitpid(pusher, &status, 0) < 0) {    // stopped and continued meanwhile
+    }
+    if (status != 0) std::exit(3);
+}
+
+void meet_a_foreign_mover(std::chrono::seconds duration, const char* program) {
+    Region hot(kRegionBytes, kLowerNode, Region::Policy::kReset);
+    read_until_home(hot, duration);
+    const std::string first = json(hot.pages_per_node());
+    be_pushed(program);
+    const std::string pushed = json(hot.pages_per_node());
+    read_until_home(hot, duration);
+    std::printf("{\"first\":%s,\"pushed\":%s,\"again\":%s}\n", first.c_str(), pushed.c_str(),
+                json(hot.pages_per_node()).c_str());
+}
+
+void read_from_afar(std::chrono::seconds duration) {
+    const bitmask* cpus = numa_all_cpus_ptr;
+    for (unsigned cpu = 0; cpu < cpus->size; ++cpu)
+        if (numa_node_of_cpu(static_cast<int>(cpu)) == 1) {
+            pin_to_cpu(static_cast<int>(cpu));
+            break;
+        }
+    Region far(kRegionBytes, 0, Region::Policy::kReset);
+    read_for(far, duration, [] {});
+    std::printf("{\"far\":%s}\n", json(far.pages_per_node()).c_str());
+}
+
 void* last_worker(void* argument) {
     const std::unique_ptr<std::chrono::seconds> duration(static_cast<std::chrono::seconds*>(argument));
     Region hot(kRegionBytes, kLowerNode, Region::Policy::kReset);
@@ -132,6 +218,7 @@ void* last_worker(void* argument) {
 
 int main(int count, char** arguments) {
     const std::string what = count > 1 ? arguments[1] : "";
+    if (what == "push") return count > 2 ? push(std::atoi(arguments[2])) : 2;
     const std::chrono::seconds duration(count > 2 ? std::atoi(arguments[2]) : 5);
     pin_to_cpu(0);
     if (what == "sweep")
@@ -142,6 +229,12 @@ int main(int count, char** arguments) {
         huge(duration);
     else if (what == "descriptors")
         check_descriptors(duration);
+    else if (what == "fork")
+        share_with_a_child(duration);
+    else if (what == "foreign")
+        meet_a_foreign_mover(duration, arguments[0]);
+    else if (what == "misplaced")
+        read_from_afar(duration);
     else if (what == "last-thread")
         leave_main(duration);
     else
