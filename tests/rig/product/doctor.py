@@ -22,6 +22,7 @@ tiers = {node["node"]: node["tier"] for node in facts["nodes"]}
 checks.that("node 2 is the lower tier", tiers == {0: "top", 1: "top", 2: "lower"}, str(tiers))
 checks.that("the kernel's memory tiers told so", facts["tiers_told_by"] == "memory tier", facts["tiers_told_by"])
 checks.that("IBS opens without privilege", facts["ibs"]["works"] and facts["ibs"]["swfilt"], facts["ibs"]["advice"])
+checks.that("the PMU has the latency filter", facts["ibs"]["ldlat"])
 checks.that("hot pages would move", (facts["verdict"], status) == ("tiers", 0), f"{facts['verdict']}, exit {status}")
 
 facts, status = doctor(prefix=NOBODY, paranoid=3)

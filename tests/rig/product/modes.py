@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings that change what is done with samples: observe, a fixed target, targets in turn, the budget's sleep, a
-recording and its replay, one page's scope."""
+recording and its replay, one page's scope, slow loads only."""
 import pathlib
 import tempfile
 
@@ -31,6 +31,13 @@ result, report = bench(*SMALL, "--memory", "mmap", FREQ_THRESHOLD=1, SCOPE="heap
 checks.that("PGHOT_SCOPE=heap leaves a mapping of the program alone", share(result["pages_per_node"], 2) == 1,
             str(result["pages_per_node"]))
 check_report(checks, "scope heap", report)
+
+result, report = bench(*SMALL, FREQ_THRESHOLD=1, IBS_LDLAT=600)
+counters = report["counters"]
+checks.that("PGHOT_IBS_LDLAT samples no stores, and pages come home all the same",
+            counters["hwhint_nolevel_accesses"] == 0 and share(result["pages_per_node"], 0) >= 0.95,
+            f"{result['pages_per_node']}, {counters['hwhint_useful_events']} samples, {counters['hwhint_nolevel_accesses']} of stores")
+check_report(checks, "slow loads", report)
 
 with tempfile.TemporaryDirectory() as folder:
     recording = pathlib.Path(folder) / "run.rec"
