@@ -5,18 +5,10 @@
 
 #include "runtime/base/heap.h"
 #include "runtime/engine/movable_memory.h"
+#include "runtime/policy/capacity.h"
 
 namespace pghot {
 namespace {
-
-// What stays free on a DRAM node: a 64th of it, at least two batches. The kernel's low watermark is about a thousandth
-// of a node; below it every allocation of the program would wake kswapd. On the lower tier, where nobody allocates who
-// has another choice, a quarter of that.
-uint64_t headroom_of(const Node& node) {
-    constexpr uint64_t kBatchBytes = uint64_t{kMaxBatchPages} * kPageBytes;
-    if (node.lower_tier) return std::max(node.total_bytes / 256, kBatchBytes);
-    return std::max(node.total_bytes / 64, 2 * kBatchBytes);
-}
 
 // Most pages of a call under a budget: what it lets pass in 100 ms, the mover's default sleep, so that a small one is
 // not spent in bursts; a chunk at least.
@@ -46,7 +38,7 @@ uint64_t KernelMoveWorld::room_on(NodeId node) {
     const auto index = static_cast<unsigned>(node.value);
     const uint64_t free = shared_.free_bytes[index].load(std::memory_order_relaxed);
     const int64_t room =
-        static_cast<int64_t>(free) - taken_[index] - static_cast<int64_t>(headroom_of(shared_.topology[node]));
+        static_cast<int64_t>(free) - taken_[index] - static_cast<int64_t>(headroom_bytes(shared_.topology[node], 0));
     return room > 0 ? static_cast<uint64_t>(room) : 0;
 }
 

@@ -45,6 +45,7 @@ PolicyParameters policy_parameters(const Tunables& tunables) {
     parameters.freq_threshold = static_cast<uint8_t>(tunables.freq_threshold);
     parameters.batch_pages = std::min(tunables.migrate_batch, kPagesPerChunk);
     parameters.fixed_target = tunables.target_nid.node;
+    parameters.misplaced = tunables.misplaced;
     switch (tunables.target_nid.kind) {
         case Target::Kind::kCaller:
             parameters.target = TargetMode::kCaller;

@@ -21,7 +21,8 @@ struct PolicyParameters {
     uint32_t freq_window_ms = 3000;    // PGHOT_FREQ_WINDOW, 1000 to 16383; a longer gap restarts a page's frequency
     uint8_t freq_threshold = 2;        // PGHOT_FREQ_THRESHOLD, 1 to 7 samples
     TargetMode target = TargetMode::kCaller;
-    NodeId fixed_target{};    // for kFixed
+    NodeId fixed_target{};     // for kFixed
+    bool misplaced = false;    // PGHOT_MISPLACED: pages on the wrong DRAM node are put right too
     // Single pages are planned when this many wait (PGHOT_MIGRATE_BATCH, at most 512) or the first of them has waited
     // collect_ms.
     uint32_t batch_pages = 512;

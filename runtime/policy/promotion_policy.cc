@@ -106,6 +106,8 @@ bool PromotionPolicy::record(const Sample& sample) {
     objects_.count(header.object, header.chunk, caller, header.samples[0] == 1, header.last);
     header.huge = sample.huge;
     note_tier(header, page, sample);
+    if (parameters_.misplaced && sample.served_by == ServedBy::kDram)
+        rehome_.note(header.chunk, index, caller, sample.remote, heat_.rules(), tick);
     note_hot(block, page);
     note_evidence(block, sample);
     ++counters_.recorded;
@@ -319,6 +321,7 @@ size_t PromotionPolicy::plan(TimeNs now, std::span<Move> out) {
     Plan plan(now, out);
     plan_listed(plan);
     plan_exchange(plan);
+    plan_rehoming(plan);
     return plan.count();
 }
 
@@ -352,6 +355,18 @@ void PromotionPolicy::plan_listed(Plan& plan) {
 
 // Not when the lower tier answers as fast as DRAM does, as it may while DRAM's bandwidth is used up. Heat waits.
 bool PromotionPolicy::is_worthwhile() const { return !economy_.gain_known || economy_.sample_gain_ns > 0; }
+
+// What is in DRAM already comes last: it has less to gain. Where DRAM is short, its room is for what is not.
+void PromotionPolicy::plan_rehoming(Plan& plan) {
+    if (!parameters_.misplaced) return;
+    plan.limit(plan.places());
+    const auto add = [&](uintptr_t address, uint32_t pages, NodeId target, MoveRule rule) {
+        if (plan.full()) return false;
+        plan.add(address, pages, target, rule, MoveKind::kRehome);
+        return true;
+    };
+    rehome_.plan(heat_, targets_, capacity_.open_for(kPagesPerChunk), plan.now(), add);
+}
 
 // Three-way partition of a slice of the list in place, dropping what has nothing to do any more. The slices take turns:
 // what was looked at last time goes to the end.

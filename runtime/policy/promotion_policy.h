@@ -15,6 +15,7 @@
 #include "runtime/policy/object_heat.h"
 #include "runtime/policy/parameters.h"
 #include "runtime/policy/payback.h"
+#include "runtime/policy/rehome.h"
 #include "runtime/policy/sample.h"
 #include "runtime/policy/target_map.h"
 
@@ -161,6 +162,7 @@ private:
     void put_hottest_first(std::span<Block> blocks, size_t wanted) const;
     bool pages_are_due(uint32_t waiting, Tick now);
 
+    void plan_rehoming(Plan& plan);
     // The rules for chunks and pages, and the exchange: each with the nodes that it may fill.
     enum class Filler : uint8_t { kRules, kExchange };
     NodeId choose_target(uint8_t caller, uint32_t pages, Filler filler, Tick now);
@@ -186,6 +188,7 @@ private:
     Capacity capacity_;
     Exchange exchange_;
     Ledger ledger_;
+    Rehome rehome_;
     Tick settle_;
     Tick collect_;
     Tick cool_down_;

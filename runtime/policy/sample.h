@@ -23,6 +23,7 @@ struct Sample {
     ServedBy served_by = ServedBy::kNoLevel;
     SampleOrigin origin = SampleOrigin::kIbs;
     bool store = false;
+    bool remote = false;            // served by DRAM of another node than `node`
     bool huge = false;              // the address is in a huge page: heat goes to its head, moved whole
     uint32_t latency_cycles = 0;    // DcMissLat; 0 unknown
 };

@@ -74,6 +74,13 @@ NodeId TargetMap::choose(uint8_t caller, Tick now, uint64_t open) {
     return kNoNode;
 }
 
+NodeId TargetMap::own_node(uint8_t caller, Tick now, uint64_t open) const {
+    if (!depends_on_caller() || caller == kUnknownCaller || rows_[caller].count == 0) return kNoNode;
+    const NodeId node{rows_[caller].node[0]};
+    const bool is_own = caller_of_[static_cast<size_t>(node.value)] == caller;
+    return is_own && has_room(node, now, open) ? node : kNoNode;
+}
+
 NodeId TargetMap::choose_in_turn(Tick now, uint64_t open) {
     for (unsigned i = 0; i < top_.count; ++i) {
         const NodeId node{top_.node[turn_ % top_.count]};

@@ -31,6 +31,8 @@ public:
     // such node by the row of the caller; nodes that are no nearer than the lower tier do not stand in for a full one.
     // kNoNode when there is none now. `open`: nodes, bit each, that can take what is to be moved (Capacity).
     NodeId choose(uint8_t caller, Tick now, uint64_t open = ~0ull);
+    // The caller's own node, if it is a top-tier node with room and pages go to their callers; else kNoNode.
+    NodeId own_node(uint8_t caller, Tick now, uint64_t open) const;
     // The kernel found no room on `node`: it is not chosen before `until`.
     void mark_full(NodeId node, Tick until);
 

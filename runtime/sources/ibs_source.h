@@ -71,8 +71,8 @@ private:
     std::span<IbsRing> rings_;
     std::span<const int> own_tids_;
     PerfEventSettings event_;
-    size_t used_ = 0;          // rings_[0, used_) may be open
-    int last_error_ = 0;       // of the last ring that could not be opened
+    size_t used_ = 0;       // rings_[0, used_) may be open
+    int last_error_ = 0;    // of the last ring that could not be opened
     Refused refused_ = Refused::kNothing;
     int listing_error_ = 0;    // of the last listing of the threads
     int born_ = 0;             // a thread announced by a FORK record, to be opened after the drain

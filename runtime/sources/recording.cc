@@ -18,6 +18,7 @@ constexpr size_t kNodeBytes = 16;
 
 constexpr uint8_t kSampleStore = 1;
 constexpr uint8_t kSampleHuge = 2;
+constexpr uint8_t kSampleRemote = 4;
 constexpr uint8_t kNodeMemory = 1;
 constexpr uint8_t kNodeCpus = 2;
 constexpr uint8_t kNodeAllowed = 4;
@@ -145,7 +146,8 @@ void RecordingWriter::write(const Sample& sample) {
     put(sample.node.value);
     put(static_cast<uint8_t>(sample.served_by));
     put(static_cast<uint8_t>(sample.origin));
-    put(static_cast<uint8_t>((sample.store ? kSampleStore : 0) | (sample.huge ? kSampleHuge : 0)));
+    put(static_cast<uint8_t>((sample.store ? kSampleStore : 0) | (sample.huge ? kSampleHuge : 0) |
+                             (sample.remote ? kSampleRemote : 0)));
     put(uint8_t{0});
 }
 
@@ -269,6 +271,7 @@ bool decode(const RecordView& record, Sample& out) {
     const auto flags = fields.get<uint8_t>();
     out.store = (flags & kSampleStore) != 0;
     out.huge = (flags & kSampleHuge) != 0;
+    out.remote = (flags & kSampleRemote) != 0;
     fields.get<uint8_t>();
     return fields.good();
 }

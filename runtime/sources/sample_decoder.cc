@@ -52,6 +52,12 @@ ServedBy classify(uint64_t data_src) {
     return (source.mem_lvl & kLevelBitsOfCaches) != 0 ? ServedBy::kCache : ServedBy::kNoLevel;
 }
 
+bool is_remote(uint64_t data_src) {
+    perf_mem_data_src source{};
+    source.val = data_src;
+    return source.mem_remote != 0 || (source.mem_lvl & (PERF_MEM_LVL_REM_RAM1 | PERF_MEM_LVL_REM_RAM2)) != 0;
+}
+
 bool is_user_address(uint64_t address) { return address >= kPageBytes && address < kUserAddressEnd; }
 
 Sample to_sample(const RawSample& raw, const Topology& topology, SampleOrigin origin) {
@@ -66,6 +72,7 @@ Sample to_sample(const RawSample& raw, const Topology& topology, SampleOrigin or
     sample.served_by = classify(raw.data_src);
     sample.origin = origin;
     sample.store = (source.mem_op & PERF_MEM_OP_STORE) != 0;
+    sample.remote = sample.served_by == ServedBy::kDram && is_remote(raw.data_src);
     sample.huge = raw.page_bytes == kChunkBytes;
     sample.latency_cycles = raw.latency_cycles;
     return sample;

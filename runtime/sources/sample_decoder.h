@@ -31,6 +31,9 @@ bool decode_sample(const PerfRecord& record, RawSample& out);
 // bits. A line fill buffer, NA, and stores that miss say nothing: kNoLevel.
 ServedBy classify(uint64_t data_src);
 
+// Whether memory of another node than the CPU's served it, as far as the PMU tells. Cache lines of another node too.
+bool is_remote(uint64_t data_src);
+
 // IBS leaves ADDR 0 where it had no linear address; kernel-half and non-canonical addresses are not the program's.
 bool is_user_address(uint64_t address);
 

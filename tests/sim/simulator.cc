@@ -132,7 +132,8 @@ void Simulator::take_sample(const Thread& thread, TimeNs time) {
           .cpu = thread.cpu,
           .node = topology_.node_of(thread.cpu),
           .served_by = store ? ServedBy::kNoLevel : level,
-          .store = store});
+          .store = store,
+          .remote = !store && level == ServedBy::kDram && node_[page] != topology_.node_of(thread.cpu).value});
 }
 
 void Simulator::feed(const Sample& sample) {
@@ -189,46 +190,68 @@ void Simulator::move_until(TimeNs end) {
     }
 }
 
-// Moves of one target that follow each other in the queue, up to 8 MiB.
+// Moves of one kind and target that follow each other in the queue, up to 8 MiB.
 bool Simulator::fill_batch() {
     while (!queue_.empty()) {
         const Move& move = queue_.front();
-        if (!batch_.moves.empty() && batch_.moves.front().target != move.target) break;
+        if (!batch_.moves.empty() &&
+            (batch_.moves.front().target != move.target || batch_.moves.front().kind != move.kind))
+            break;
         if (batch_.pages + move.pages > kBatchPages) break;
         const uint64_t first = (move.address - kBase) / kPageBytes;
-        for (uint64_t page = first; page < first + move.pages; ++page) batch_.pages += is_ours(page) && is_lower(page);
+        for (uint64_t page = first; page < first + move.pages; ++page)
+            batch_.pages += is_moved(asked_about(move, page));
         batch_.moves.push_back(move);
         queue_.pop_front();
     }
     return !batch_.moves.empty();
 }
 
+// What becomes of a page that the kernel lets go.
+PageOutcome Simulator::asked_about(const Move& move, uint64_t page) const {
+    if (!is_ours(page)) return PageOutcome::kAbsent;
+    const bool lower = is_lower(page);
+    switch (move.kind) {
+        case MoveKind::kPromote:
+            return lower ? PageOutcome::kPromoted : PageOutcome::kAtTarget;
+        case MoveKind::kDemote:
+            return lower ? PageOutcome::kAtTarget : PageOutcome::kDemoted;
+        case MoveKind::kRehome:
+            break;
+    }
+    if (lower) return PageOutcome::kElsewhere;
+    return node_[page] == move.target.value ? PageOutcome::kAtTarget : PageOutcome::kRehomed;
+}
+
+bool Simulator::is_moved(PageOutcome outcome) {
+    return outcome == PageOutcome::kPromoted || outcome == PageOutcome::kDemoted || outcome == PageOutcome::kRehomed;
+}
+
 void Simulator::finish_batch() {
     for (const Move& move : batch_.moves) {
         const uint64_t first = (move.address - kBase) / kPageBytes;
         for (uint64_t page = first; page < first + move.pages; ++page) {
-            PageOutcome outcome = PageOutcome::kPromoted;
-            if (!is_ours(page)) {
-                outcome = PageOutcome::kAbsent;
-            } else if (!is_lower(page)) {
-                outcome = PageOutcome::kAtTarget;
-            } else if (std::uniform_real_distribution(0.0, 1.0)(random_) < settings_.busy_share) {
+            PageOutcome outcome = asked_about(move, page);
+            if (is_moved(outcome) && std::uniform_real_distribution(0.0, 1.0)(random_) < settings_.busy_share)
                 outcome = PageOutcome::kBusy;
-            }
-            if (outcome == PageOutcome::kPromoted) {
-                node_[page] = move.target.value;
+            if (is_moved(outcome)) {
+                node_[page] = move.target.valid() ? move.target.value : int16_t{2};
                 ++moves_of_page_[page];
                 ++pages_moved_;
             }
-            report(page, 1, outcome, move.target);
+            report(move, page, outcome);
         }
     }
     batch_ = {};
 }
 
-void Simulator::report(uint64_t page, uint32_t pages, PageOutcome outcome, NodeId target) {
-    policy_.report(
-        {.address = address(page), .pages = pages, .outcome = outcome, .time = mover_now_, .target = target});
+void Simulator::report(const Move& move, uint64_t page, PageOutcome outcome) {
+    policy_.report({.address = address(page),
+                    .pages = 1,
+                    .outcome = outcome,
+                    .time = mover_now_,
+                    .target = move.target,
+                    .kind = move.kind});
 }
 
 // ---- what came of it

@@ -133,7 +133,9 @@ private:
     void move_until(TimeNs end);
     bool fill_batch();
     void finish_batch();
-    void report(uint64_t page, uint32_t pages, PageOutcome outcome, NodeId target);
+    PageOutcome asked_about(const Move& move, uint64_t page) const;
+    static bool is_moved(PageOutcome outcome);
+    void report(const Move& move, uint64_t page, PageOutcome outcome);
     bool is_ours(uint64_t page) const { return page < node_.size(); }
     bool is_lower(uint64_t page) const { return topology_.is_lower(NodeId{node_[page]}); }
 

@@ -57,6 +57,7 @@ TEST(Recording, EveryKindOfRecordReadsBackAsWritten) {
                         .served_by = ServedBy::kExtMem,
                         .origin = SampleOrigin::kHintFault,
                         .store = true,
+                        .remote = true,
                         .huge = true,
                         .latency_cycles = 1500};
     const ObjectRecord object{
@@ -107,7 +108,7 @@ TEST(Recording, EveryKindOfRecordReadsBackAsWritten) {
     EXPECT_EQ(sample_again.served_by, sample.served_by);
     EXPECT_EQ(sample_again.origin, sample.origin);
     EXPECT_EQ(sample_again.latency_cycles, sample.latency_cycles);
-    EXPECT_TRUE(sample_again.store && sample_again.huge);
+    EXPECT_TRUE(sample_again.store && sample_again.huge && sample_again.remote);
     ObjectRecord object_again;
     ASSERT_TRUE(reader.next(view) && decode(view, object_again));
     EXPECT_EQ(object_again.address, object.address);

@@ -39,6 +39,14 @@ TEST(Classify, EveryEncodingOfTheDriver) {
     for (const Vector& vector : kVectors) EXPECT_EQ(classify(vector.data_src), vector.expected) << vector.what;
 }
 
+TEST(IsRemote, IsToldByTheBitAndOnOlderKernelsByTheLevel) {
+    EXPECT_FALSE(is_remote(0x1a29081042)) << "local DRAM";
+    EXPECT_TRUE(is_remote(0x103a29082042)) << "remote DRAM";
+    EXPECT_FALSE(is_remote(0x29081042)) << "local DRAM, 6.1 to 6.5";
+    EXPECT_TRUE(is_remote(0x29082042)) << "remote DRAM, 6.1 to 6.5";
+    EXPECT_FALSE(is_remote(0x1e29080024)) << "a store";
+}
+
 struct Fields {
     uint64_t identifier = 7, time = 5'000'000'000, address = 0x7f1234567abc;
     uint32_t pid = 10, tid = 11, cpu = 1, latency = 900;
@@ -121,6 +129,11 @@ TEST(ToSample, TheNodeIsThatOfTheCpu) {
     EXPECT_EQ(sample.node, NodeId{1});
     EXPECT_TRUE(sample.store);
     EXPECT_TRUE(sample.huge);
+    EXPECT_FALSE(sample.remote);
+    raw.data_src = 0x103a29082042;
+    EXPECT_TRUE(to_sample(raw, topology, SampleOrigin::kIbs).remote);
+    raw.data_src = 0x103229080002;
+    EXPECT_FALSE(to_sample(raw, topology, SampleOrigin::kIbs).remote) << "the expander's node is nobody's own";
     raw.cpu = 3;
     EXPECT_FALSE(to_sample(raw, topology, SampleOrigin::kIbs).node.valid());
 }

@@ -34,6 +34,15 @@ checks.that("a free region beside a bound one comes home", share(result["free"],
 checks.that("a region that the program bound to the lower tier stays", share(result["bound"], 2) == 1, str(result))
 check_report(checks, "bound", report)
 
+# Windows of a second, as what was moved rests for eight.
+for settings, home in (({"MISPLACED": 1}, 1), ({}, 0)):
+    result, report = run([WORKLOAD, "misplaced", 30], FREQ_THRESHOLD=1, FREQ_WINDOW=1000, START_MIN=0, **settings)
+    name = f"pages on node 0 that node 1 uses, {settings or 'nothing set'}"
+    checks.that(f"{name}: on node {home}", share(result["far"], home) >= 0.95, str(result))
+    moved = report["counters"]["numa_pages_migrated"]
+    checks.that(f"{name}: moved once or never", moved <= 1.05 * sum(result["far"].values()) * home, f"{moved} pages moved")
+    check_report(checks, name, report)
+
 before = vmstat("thp_migration_success")
 result, report = run([WORKLOAD, "huge", 15], FREQ_THRESHOLD=1, START_MIN=0)
 whole = vmstat("thp_migration_success") - before
