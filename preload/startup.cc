@@ -25,6 +25,7 @@
 #include "preload/machine_thread.h"
 #include "runtime/base/heap.h"
 #include "runtime/config/file_name.h"
+#include "runtime/config/job_name.h"
 #include "runtime/config/tunables.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/own_topology.h"
@@ -131,6 +132,13 @@ void name_files() {
     expand(process.settings.tunables.record, process.settings.record_file);
     make_absolute(process.settings.report_file);
     make_absolute(process.settings.record_file);
+}
+
+void note_job(bool secure) {
+    const JobText& asked = process.settings.tunables.job;
+    if (asked.view() == "none") return;
+    const auto parent = [] { return getppid(); };
+    process.settings.job = asked.empty() ? job_of_launcher(secure ? nullptr : environ, parent) : asked;
 }
 
 ThreadCpus engine_cpus(const Tunables& tunables) {
@@ -298,7 +306,8 @@ __attribute__((constructor)) void load() {
     note_static_tls();
     note_standard_error();
     Warnings warnings;
-    process.settings.tunables = read_tunables(environ, getauxval(AT_SECURE) != 0, warnings);
+    const bool secure = getauxval(AT_SECURE) != 0;
+    process.settings.tunables = read_tunables(environ, secure, warnings);
     say_warnings(warnings);
     note_folder();
     process.rank.assign(mpi_rank(environ));
@@ -308,6 +317,7 @@ __attribute__((constructor)) void load() {
     const Tunables& tunables = process.settings.tunables;
     if (tunables.mode == Mode::kOff) return stay_idle(kModeIsOff);
     pthread_atfork(nullptr, nullptr, after_fork_in_child);
+    note_job(secure);
     arm();
     if (static_data_bytes() >= tunables.start_min_bytes) start();
 }

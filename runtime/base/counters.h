@@ -26,6 +26,8 @@ namespace pghot {
     X(rings_opened, sampler, "perf rings opened, one a thread")                                               \
     X(rings_failed, sampler, "threads for which no ring could be opened")                                     \
     X(heat_evictions, sampler, "chunks evicted from the heat table to keep PGHOT_HEAT_MEM")                   \
+    X(period_changes, sampler, "changes of the sampling period, to keep PGHOT_SAMPLER_CPU or at a plateau")   \
+    X(interrupt_ns, sampler, "estimated cost of the samples' interrupts to the program's threads, 2 us each") \
     X(snapshots, sampler, "readings of /proc/self/maps")                                                      \
     X(plans_dropped, sampler, "planned pages dropped because the mover's queue was full")                     \
     X(pages_observed, sampler, "planned pages not moved because PGHOT_MODE is observe")                       \
@@ -59,6 +61,7 @@ namespace pghot {
     X(move_calls, mover, "move_pages calls that moved or tried to move")                                      \
     X(query_calls, mover, "move_pages calls that only asked")                                                 \
     X(move_ns, mover, "time inside moving calls")                                                             \
+    X(budget_waits, mover, "batches that waited for the budget")                                              \
     X(budget_wait_ns, mover, "time the mover waited for the budget")                                          \
     X(mover_cpu_ns, mover, "CPU time of pghot-mover")
 

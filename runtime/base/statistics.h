@@ -26,6 +26,7 @@ struct SecondRow {
     uint64_t move_calls = 0;
     uint64_t sampler_cpu_ns = 0;
     uint64_t mover_cpu_ns = 0;
+    uint64_t period = 0;    // between two samples at the end of the second, not a difference
 };
 
 // Which source of samples is in use. The order is the order of the ladder.
@@ -47,6 +48,11 @@ struct Statistics {
     int32_t numa_balancing = -1;    // another: kernel.numa_balancing at the start, a bit mask; -1 unknown
     char source_reason[192] = {};    // why this one, or why none
     char command[256] = {};
+    char job[64] = {};                      // empty: alone
+    char job_reason[128] = {};              // why alone
+    std::atomic<uint64_t> period{0};        // operations between two samples now
+    std::atomic<uint32_t> ranks{0};         // of the job on this node that show life, this one among them; 0: alone
+    std::atomic<uint32_t> ranks_seen{0};    // that ever joined
     Counters counters{};
     std::atomic<uint64_t> rows{0};    // rows written in all; row i is in second[i % kSecondRows]
     std::array<SecondRow, kSecondRows> second{};

@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include "runtime/config/text.h"
+#include "runtime/config/environment.h"
 
 namespace pghot {
 namespace {
@@ -19,15 +19,6 @@ bool fits_file_name(char c) {
 // A rank has at most nine digits everywhere; what is longer is not one and would make a strange file name.
 bool is_rank(std::string_view text) {
     return !text.empty() && text.size() <= 9 && std::all_of(text.begin(), text.end(), is_digit);
-}
-
-std::string_view value_of(const char* const* environment, std::string_view name) {
-    for (; *environment != nullptr; ++environment) {
-        const std::string_view entry(*environment);
-        if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
-            return tail(entry, name.size() + 1);
-    }
-    return {};
 }
 
 // Appends within `storage`, keeping one byte for the terminator.
@@ -69,7 +60,7 @@ private:
 std::string_view mpi_rank(const char* const* environment) {
     if (environment == nullptr) return {};
     for (std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
-        const std::string_view rank = value_of(environment, name);
+        const std::string_view rank = environment_value(environment, name);
         if (is_rank(rank)) return rank;
     }
     return {};

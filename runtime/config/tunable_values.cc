@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/config/job_name.h"
 #include "runtime/config/text.h"
 
 namespace pghot {
@@ -68,6 +69,20 @@ std::optional<uint64_t> read_number(std::string_view text, std::string_view unit
     const auto factor = factor_of(trimmed(text), unit);
     if (!factor || *number > std::numeric_limits<uint64_t>::max() / *factor) return {};
     return *number * *factor;
+}
+
+// "1", "0.5", "2.5%": at most one digit after the point.
+std::optional<uint32_t> read_tenths(std::string_view text) {
+    const auto whole = take_number(text);
+    if (!whole || *whole > 1000000) return {};
+    auto tenths = static_cast<uint32_t>(*whole * 10);
+    if (text.size() >= 2 && text[0] == '.' && text[1] >= '0' && text[1] <= '9') {
+        tenths += static_cast<uint32_t>(text[1] - '0');
+        text.remove_prefix(2);
+    }
+    if (text == "%") text.remove_prefix(1);
+    if (!text.empty()) return {};
+    return tenths;
 }
 
 // "FIRST-LAST" of tunables.def, with " step N" behind or "0 or " before it.
@@ -272,6 +287,21 @@ bool read_value(std::string_view text, Domain, NodeMask& value) { return read_se
 bool read_value(std::string_view text, Domain, CpuMask& value) { return read_set(text, value); }
 bool read_value(std::string_view text, Domain, PathText& value) { return value.assign(text); }
 
+bool read_value(std::string_view text, Domain, JobText& value) {
+    text = trimmed(text);
+    return is_job_name(text) && value.assign(text);
+}
+
+bool read_value(std::string_view text, Domain domain, Percent& value) {
+    const size_t dash = domain.range.find('-');
+    const auto first = read_tenths(head(domain.range, dash));
+    const auto last = read_tenths(tail(domain.range, dash + 1));
+    const auto tenths = read_tenths(trimmed(text));
+    if (!tenths || !first || !last || *tenths < *first || *tenths > *last) return false;
+    value = Percent{*tenths};
+    return true;
+}
+
 std::string_view write_value(std::span<char> storage, Domain, bool value) { return copied(storage, value ? "1" : "0"); }
 
 std::string_view write_value(std::span<char> storage, Domain domain, uint32_t value) {
@@ -328,6 +358,14 @@ std::string_view write_value(std::span<char> storage, Domain, const CpuMask& val
 }
 std::string_view write_value(std::span<char> storage, Domain, const PathText& value) {
     return copied(storage, value.view());
+}
+std::string_view write_value(std::span<char> storage, Domain, const JobText& value) {
+    return copied(storage, value.view());
+}
+
+std::string_view write_value(std::span<char> storage, Domain, Percent value) {
+    constexpr std::array<std::string_view, 10> kTenths{"", ".1", ".2", ".3", ".4", ".5", ".6", ".7", ".8", ".9"};
+    return formatted(storage, value.tenths / 10, kTenths[value.tenths % 10]);
 }
 
 }    // namespace pghot

@@ -44,6 +44,13 @@ struct FixedText {
 };
 using PathText = FixedText<kSettingTextBytes>;
 using PlacementText = FixedText<kSettingTextBytes>;
+using JobText = FixedText<64>;    // a file name in /dev/shm is made of it
+
+// A percentage, in steps of a tenth.
+struct Percent {
+    uint32_t tenths = 0;
+    bool operator==(const Percent&) const = default;
+};
 
 // The ladder of sources in the order to try. An exhausted list means none.
 struct SourceList {
@@ -87,6 +94,8 @@ bool read_value(std::string_view text, Domain domain, SourceList& value);
 bool read_value(std::string_view text, Domain domain, NodeMask& value);
 bool read_value(std::string_view text, Domain domain, CpuMask& value);
 bool read_value(std::string_view text, Domain domain, PathText& value);
+bool read_value(std::string_view text, Domain domain, JobText& value);
+bool read_value(std::string_view text, Domain domain, Percent& value);
 
 // The value in the form that its reader takes, into `storage`; cut at its end. Not zero-terminated.
 std::string_view write_value(std::span<char> storage, Domain domain, bool value);
@@ -99,5 +108,7 @@ std::string_view write_value(std::span<char> storage, Domain domain, const Sourc
 std::string_view write_value(std::span<char> storage, Domain domain, const NodeMask& value);
 std::string_view write_value(std::span<char> storage, Domain domain, const CpuMask& value);
 std::string_view write_value(std::span<char> storage, Domain domain, const PathText& value);
+std::string_view write_value(std::span<char> storage, Domain domain, const JobText& value);
+std::string_view write_value(std::span<char> storage, Domain domain, Percent value);
 
 }    // namespace pghot

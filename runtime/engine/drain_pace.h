@@ -9,12 +9,13 @@
 namespace pghot {
 
 // How long to sleep until the next drain of the rings: so that the fullest ring stays about a quarter full, a plan is
-// never more than 20 ms late, and a program that sleeps is woken for ten times a second only.
+// never more than 20 ms late, and a program that sleeps is woken for ten times a second only. Where that costs too much
+// or there is nothing to do, the longest waits double with each rung, up to 320 ms and a second.
 class DrainPace {
 public:
-    // `fullest` in percent of the fullest ring at this drain. Answers the next wait in ns.
-    uint64_t next(unsigned fullest, bool samples_came) {
-        const uint64_t longest = samples_came ? kLongestBusyNs : kLongestIdleNs;
+    // `fullest` in percent of the fullest ring at this drain, `rung` 0 to 4. Answers the next wait in ns.
+    uint64_t next(unsigned fullest, bool samples_came, unsigned rung) {
+        const uint64_t longest = std::min((samples_came ? kLongestBusyNs : kLongestIdleNs) << rung, kNsPerSecond);
         if (fullest > kTargetPercent)
             wait_ns_ /= 2;
         else if (fullest < kTargetPercent / 4 || !samples_came)

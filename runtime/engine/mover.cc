@@ -54,7 +54,8 @@ MoverLoop::MoverLoop(EngineShared& shared)
       batch_(shared.topology, world_, counters_),
       call_size_(
           std::min(shared.settings.tunables.migrate_batch, most_pages(shared.settings.tunables.rate_limit_mbps))),
-      budget_(budget_word_, shared.settings.tunables.rate_limit_mbps, uint64_t{call_size_.pages()} * kPageBytes) {}
+      budget_(shared.job, shared.job_slot, shared.settings.tunables.rate_limit_mbps,
+              uint64_t{call_size_.pages()} * kPageBytes) {}
 
 void MoverLoop::run() {
     const uint64_t sleep_ns = uint64_t{shared_.settings.tunables.migrate_sleep_ms} * kNsPerMs;
@@ -105,15 +106,19 @@ void MoverLoop::run_batch() {
 bool MoverLoop::wait_for_budget(uint64_t bytes) {
     const TimeNs start = sys::now();
     TimeNs now = start;
+    bool waited = false;
     while (!shared_.stopping()) {
         const BudgetAnswer answer = budget_.take(bytes, now);
         if (answer.granted) {
+            counters_.add(Counter::budget_waits, waited);
             counters_.add(Counter::budget_wait_ns, static_cast<uint64_t>(now - start));
             return true;
         }
+        waited = true;
         shared_.stop.wait(0, static_cast<uint64_t>(answer.retry_at - now));
         now = sys::now();
     }
+    budget_.give_up();
     return false;
 }
 

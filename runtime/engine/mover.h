@@ -6,7 +6,7 @@
 #include "runtime/engine/shared.h"
 #include "runtime/migrate/call_size.h"
 #include "runtime/migrate/page_mover.h"
-#include "runtime/policy/token_budget.h"
+#include "runtime/policy/job_shares.h"
 
 namespace pghot {
 
@@ -49,8 +49,7 @@ private:
     KernelMoveWorld world_;
     PageMover batch_;
     CallSize call_size_;
-    std::atomic<uint64_t> budget_word_{0};
-    TokenBudget budget_;
+    FairBudget budget_;
 };
 
 }    // namespace pghot

@@ -132,7 +132,8 @@ SecondRow difference(const SecondRow& now, const SecondRow& before) {
                      now.promoted_bytes - before.promoted_bytes,
                      now.move_calls - before.move_calls,
                      now.sampler_cpu_ns - before.sampler_cpu_ns,
-                     now.mover_cpu_ns - before.mover_cpu_ns};
+                     now.mover_cpu_ns - before.mover_cpu_ns,
+                     now.period};
 }
 
 }    // namespace
@@ -157,6 +158,7 @@ EngineState Sampler::set_up() {
     if (!make_tables()) return give_up(EngineState::kFailed, {"memory for the tables", ENOMEM});
     if (!choose_source()) return give_up(EngineState::kNoSource, {nullptr, 0});
     open_recording();
+    join_job();
     if (!replaying() && promotion_targets(shared_.thread_policy, shared_.topology) == 0)
         say_reason({"ibs_op; a memory policy of this process (numactl?) keeps what it does not bind itself", 0});
     const EngineState state = observing() ? EngineState::kObserving : EngineState::kRunning;
@@ -293,6 +295,30 @@ void Sampler::open_recording() {
     if (recorder_.open(path.c_str(), shared_.topology, sys::now()) != 0) say_recording_problem();
 }
 
+// Who cannot share the budgets has them for itself.
+void Sampler::join_job() {
+    Statistics& statistics = *shared_.statistics;
+    const JobText& name = shared_.settings.job;
+    auto& reason = statistics.job_reason;
+    if (replaying() || name.empty()) {
+        fmt::format_to_n(reason, sizeof reason - 1, FMT_COMPILE("{}"),
+                         std::string_view(replaying() ? "a replay moves nothing" : "no job is named"));
+        return;
+    }
+    const Status joined = job_.join(name.view(), files_, sys::now());
+    if (!joined.ok()) {
+        fmt::format_to_n(reason, sizeof reason - 1, FMT_COMPILE("{}: {}"), std::string_view(joined.what),
+                         error_name(joined.error));
+        if (shared_.settings.tunables.job.view() == name.view())
+            note_problem("PGHOT_JOB: cannot join", job_file(name.view()).view(), joined.error,
+                         "this process has its budgets for itself");
+        return;
+    }
+    std::copy_n(name.c_str(), name.size + 1, statistics.job);
+    shared_.job = job_.board();
+    shared_.job_slot = job_.slot();
+}
+
 bool Sampler::try_ibs() {
     const Tunables& tunables = shared_.settings.tunables;
     IbsPmu pmu;
@@ -312,6 +338,8 @@ bool Sampler::try_ibs() {
         return false;
     }
     source_ = &*ibs_;
+    rate_.emplace(counters(), tunables);
+    set_period();
     shared_.statistics->source = SourceKind::kIbs;
     say_reason({describe(pmu, tunables), 0});
     return true;
@@ -326,16 +354,32 @@ void Sampler::run() {
         const bool samples_came = drain(now);
         take_outcomes();
         plan(now);
+        if (rate_) rate_->note_drain(now, *policy_);
         keep_house(now);
-        shared_.stop.wait(0, pace_.next(fullest_, samples_came));
+        if (rate_) set_period();
+        shared_.stop.wait(0, pace_.next(fullest_, samples_came, rate_ ? rate_->wait_rung() : 0));
     }
+}
+
+void Sampler::set_period() {
+    const uint64_t period = rate_->period();
+    if (period == period_) return;
+    if (period_ != 0) {
+        ibs_->set_period(period);
+        counters().add(Counter::period_changes);
+    }
+    period_ = period;
+    shared_.statistics->period.store(period, std::memory_order_relaxed);
 }
 
 bool Sampler::drain(TimeNs now) {
     const uint64_t before = counters().get(Counter::hwhint_total_events);
+    const uint64_t cpu_before = sys::thread_cpu_ns();
     fullest_ = source_->drain(now, [this](const Sample& sample) { use(sample); });
     record_batch();
-    return counters().get(Counter::hwhint_total_events) != before;
+    const bool samples_came = counters().get(Counter::hwhint_total_events) != before;
+    if (samples_came && rate_) rate_->note_record_cpu(sys::thread_cpu_ns() - cpu_before);
+    return samples_came;
 }
 
 void Sampler::use(const Sample& sample) {
@@ -431,7 +475,8 @@ void Sampler::keep_house(TimeNs now) {
     if (now >= next_second_) end_second(now);
     // Listing a thousand threads takes milliseconds: never more than 1 % of the time.
     const auto cost = static_cast<uint64_t>(sys::now() - now);
-    next_house_ = now + std::clamp(cost * 100, kHouseNs, kNsPerSecond);
+    const uint64_t shortest = std::min(kHouseNs << (rate_ ? rate_->wait_rung() : 0), kNsPerSecond);
+    next_house_ = now + std::clamp(cost * 100, shortest, kNsPerSecond);
 }
 
 void Sampler::end_second(TimeNs now) {
@@ -440,8 +485,10 @@ void Sampler::end_second(TimeNs now) {
     counters().set(Counter::sampler_cpu_ns, sys::thread_cpu_ns());
     counters().set(Counter::snapshots, memory_->refreshes());
     counters().set(Counter::heat_evictions, policy_->evictions());
+    if (rate_) share_second(now);
     weigh_moves();
-    const SecondRow totals = read_totals(counters(), now);
+    SecondRow totals = read_totals(counters(), now);
+    totals.period = period_;
     const uint64_t row = statistics.rows.load(std::memory_order_relaxed);
     statistics.second[row % kSecondRows] = difference(totals, totals_);
     totals_ = totals;
@@ -454,8 +501,19 @@ void Sampler::end_second(TimeNs now) {
 void Sampler::weigh_moves() {
     const uint64_t moved = counters().get(Counter::pgpromote_success) + counters().get(Counter::pgdemote_success) +
                            counters().get(Counter::numa_pages_migrated);
-    policy_->set_economy(
-        economy_->read(shared_.settings.tunables.ibs_period, counters().get(Counter::mover_cpu_ns), moved));
+    const uint64_t period = rate_ ? period_ : shared_.settings.tunables.ibs_period;
+    policy_->set_economy(economy_->read(period, counters().get(Counter::mover_cpu_ns), moved));
+}
+
+// What sampling cost in the second, and how many ranks share its limit.
+void Sampler::share_second(TimeNs now) {
+    Statistics& statistics = *shared_.statistics;
+    const uint64_t interrupts = counters().get(Counter::hwhint_total_events) + counters().get(Counter::lost_samples);
+    counters().set(Counter::interrupt_ns, interrupts * kInterruptNs);
+    rate_->end_second(now, job_);
+    if (shared_.job == nullptr) return;
+    statistics.ranks.store(ranks_alive(*shared_.job, now), std::memory_order_relaxed);
+    statistics.ranks_seen.store(shared_.job->ranks_seen.load(kJobOrder), std::memory_order_relaxed);
 }
 
 // When main has left by pthread_exit, the process lives as long as any thread, ours included: after the program's last
@@ -483,6 +541,7 @@ void Sampler::finish() {
         take_outcomes();
         if (mover_ended) expire_plans();
         end_second(sys::now());
+        if (mover_ended) job_.leave(files_, sys::now());    // else it may still use the board
         say_recording_problem();
         source_->stop();
         // A mover that is still busy has pages without a fate: then the report is that of a running engine.

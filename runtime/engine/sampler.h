@@ -5,8 +5,10 @@
 #include <optional>
 
 #include "runtime/engine/drain_pace.h"
+#include "runtime/engine/job.h"
 #include "runtime/engine/movable_memory.h"
 #include "runtime/engine/recorder.h"
+#include "runtime/engine/sampling_rate.h"
 #include "runtime/engine/shared.h"
 #include "runtime/kernel/file_bytes.h"
 #include "runtime/kernel/memory.h"
@@ -44,6 +46,8 @@ private:
     bool try_ibs();
     bool try_replay();
     void open_recording();
+    void join_job();
+    void set_period();
     void say_recording_problem();
     bool wait_for_mover();
     void expire_plans();
@@ -63,6 +67,7 @@ private:
     void keep_house(TimeNs now);
     void end_second(TimeNs now);
     void weigh_moves();
+    void share_second(TimeNs now);
     bool program_is_gone();
     void write_report_file();
 
@@ -88,6 +93,9 @@ private:
     SampleSource* source_ = nullptr;
     std::array<Sample, kSamplesPerBatch> batch_{};    // recorded together: their places in the table are fetched ahead
     size_t batched_ = 0;
+    Job job_;
+    std::optional<SamplingRate> rate_;    // of ibs_
+    uint64_t period_ = 0;
     DrainPace pace_;
     unsigned fullest_ = 0;
     TimeNs next_house_{};

@@ -11,6 +11,7 @@
 #include "runtime/config/tunables.h"
 #include "runtime/kernel/syscalls.h"
 #include "runtime/kernel/thread.h"
+#include "runtime/policy/job_shares.h"
 #include "runtime/policy/move.h"
 
 namespace pghot {
@@ -40,6 +41,7 @@ struct EngineSettings {
     ThreadCpus cpus;         // of the process when it was loaded, not of the thread that happens to start us
     PathText report_file;    // expanded; empty: no report file
     PathText record_file;    // expanded; empty: no recording
+    JobText job;             // empty: alone
 };
 
 // What the engine's two threads and the program thread that started them have in common. Lives in memory of its own
@@ -52,6 +54,8 @@ struct EngineShared {
     Topology topology;
     sys::MemoryPolicy thread_policy;    // of the program's thread that started us, inherited by the mover
     Statistics* statistics = &own_statistics;
+    JobBoard* job = nullptr;    // null: alone
+    size_t job_slot = 0;
     FixedText<256> problem;    // a file that could not be read or written, as one line; until sampler_ended
 
     // Written by each thread about itself before the other one is started or told.

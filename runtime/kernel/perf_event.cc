@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/kernel/perf_event.h"
 
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +82,10 @@ int PerfEvent::map(int fd) {
     }
     refused_calls.note(KernelCall::mmap, -error);
     return error;
+}
+
+int PerfEvent::set_period(uint64_t period) {
+    return static_cast<int>(answer(KernelCall::ioctl, ioctl(fd_, PERF_EVENT_IOC_PERIOD, &period)));
 }
 
 void PerfEvent::close() {

@@ -36,14 +36,16 @@ public:
     PerfEvent(const PerfEvent&) = delete;
     PerfEvent& operator=(const PerfEvent&) = delete;
 
-    // Opens and maps; sampling runs at once. 0 or -errno (EACCES: perf_event_paranoid; EMFILE; of the ring EPERM: locked
-    // memory, ENOMEM: address space).
-    // Tries 8 data pages (32 KiB, about 400 samples), then fewer where the locked-memory allowance is used up.
+    // Opens and maps; sampling runs at once. 0 or -errno (EACCES: perf_event_paranoid; EMFILE; of the ring EPERM:
+    // locked memory, ENOMEM: address space). Tries 8 data pages (32 KiB, about 400 samples), then fewer where the
+    // locked-memory allowance is used up.
     int open(const PerfEventSettings& settings, int tid);
     void close();
     bool is_open() const { return fd_ >= 0; }
     // Which of the two the last open() failed at: mapping the ring, not opening the event.
     bool ring_was_refused() const { return ring_was_refused_; }
+    // Samples from now on every `period` events; what was counted towards the next one is forgotten. 0 or -errno.
+    int set_period(uint64_t period);
     PerfRing& ring() { return ring_; }
 
 private:

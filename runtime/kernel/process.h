@@ -14,6 +14,13 @@ void take_standard_descriptors();
 // The process's command line, arguments separated by spaces, cut to fit, zero-terminated.
 void read_command(FileSystem& files, std::span<char> out);
 
+// When the process with this number began, in clock ticks since boot (field 22 of /proc/PID/stat); 0: there is none, or
+// it is a zombie, which does nothing any more. Number and beginning together name a process for ever.
+uint64_t start_ticks_of(FileSystem& files, int pid);
+
+// The PID namespace of this process: numbers of processes mean the same only within one. 0 where /proc does not tell.
+uint64_t pid_namespace();
+
 // "EACCES" for 13; "E?" for a number that has no name.
 std::string_view error_name(int error);
 // "Permission denied" for 13, in English whatever the locale.

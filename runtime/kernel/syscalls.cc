@@ -117,6 +117,7 @@ void futex_wake(const uint32_t* word) {
 
 TimeNs now() { return TimeNs{read_clock(CLOCK_MONOTONIC)}; }
 uint64_t thread_cpu_ns() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+uint64_t process_cpu_ns() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 uint64_t peak_rss_bytes() {
     rusage usage{};

@@ -46,6 +46,7 @@ void futex_wake(const uint32_t* word);
 
 TimeNs now();                 // CLOCK_MONOTONIC
 uint64_t thread_cpu_ns();     // CPU time of the calling thread
+uint64_t process_cpu_ns();    // of all threads, ours too
 uint64_t peak_rss_bytes();    // of the process, without a descriptor
 // The lower of RLIMIT_AS and RLIMIT_DATA: every mapping of ours counts against both. UINT64_MAX: none is set.
 uint64_t mapping_limit_bytes();

@@ -34,6 +34,8 @@ public:
     BudgetAnswer take(uint64_t bytes, TimeNs now);
     // Time that this many bytes take at the rate, rounded up.
     uint64_t cost_ns(uint64_t bytes) const;
+    // Time of one batch, which a late caller gets back.
+    uint64_t credit_ns() const { return credit_ns_; }
 
 private:
     std::atomic<uint64_t>& free_at_;

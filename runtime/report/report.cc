@@ -35,6 +35,17 @@ void write_rivals(JsonWriter& json, const Statistics& statistics) {
     json.end_object();
 }
 
+// Who shares the budgets, and how often samples are taken now.
+void write_job(JsonWriter& json, const Statistics& statistics) {
+    json.begin_object("job");
+    json.text("name", text_in(statistics.job));
+    json.text("reason", text_in(statistics.job_reason));
+    json.number("ranks", statistics.ranks.load(std::memory_order_relaxed));
+    json.number("ranks_seen", statistics.ranks_seen.load(std::memory_order_relaxed));
+    json.number("period", statistics.period.load(std::memory_order_relaxed));
+    json.end_object();
+}
+
 void write_tunables(JsonWriter& json, TunableVisitor tunables) {
     json.begin_object("tunables");
     tunables([&](const ReportedTunable& tunable) {
@@ -124,6 +135,7 @@ void write_seconds(JsonWriter& json, const Statistics& statistics) {
         json.number("move_calls", row.move_calls);
         json.number("sampler_cpu_ns", row.sampler_cpu_ns);
         json.number("mover_cpu_ns", row.mover_cpu_ns);
+        json.number("period", row.period);
         json.end_object();
     }
     json.end_array();
@@ -144,6 +156,7 @@ bool write_report(const ReportInput& input, JsonSink sink) {
     json.text("state", state_name(state));
     write_source(json, statistics);
     write_rivals(json, statistics);
+    write_job(json, statistics);
     write_tunables(json, input.tunables);
     write_nodes(json, input.topology);
     write_counters(json, values);

@@ -36,9 +36,10 @@ struct ReportInput {
     ErrorName error_name;
 };
 
-// Writes the JSON report of a process: version, pid, command, mode, state, source and why, rivals, tunables, nodes, counters,
-// identities, refused calls, seconds. The identity over both threads is there only when the engine has stopped or never
-// began. Takes about 6 KiB of stack, allocates nothing, reads no file. False when the sink refused a piece.
+// Writes the JSON report of a process: version, pid, command, mode, state, source and why, rivals, job, tunables,
+// nodes, counters, identities, refused calls, seconds. The identity over both threads is there only when the engine has
+// stopped or never began. Takes about 6 KiB of stack, allocates nothing, reads no file. False when the sink refused a
+// piece.
 bool write_report(const ReportInput& input, JsonSink sink);
 
 // Names as in the report.

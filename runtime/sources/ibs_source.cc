@@ -199,6 +199,12 @@ void IbsSource::use_sample(const PerfRecord& record, FunctionRef<void(const Samp
     use(to_sample(raw, topology_, SampleOrigin::kIbs));
 }
 
+void IbsSource::set_period(uint64_t period) {
+    event_.sample_period = period;
+    for (IbsRing& ring : rings_.first(used_))
+        if (ring.event.is_open()) ring.event.set_period(period);
+}
+
 void IbsSource::stop() {
     for (IbsRing& ring : rings_.first(used_)) ring.event.close();
     used_ = 0;

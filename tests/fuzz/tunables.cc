@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/config/file_name.h"
+#include "runtime/config/job_name.h"
 
 namespace pghot {
 namespace {
@@ -64,6 +65,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const pghot::Tunables tunables = pghot::read_tunables(environment.data(), false, warnings);
     pghot::check_every_row_reads_back(tunables);
     pghot::check_warnings_are_printable(warnings);
+
+    const auto job = pghot::job_of_launcher(environment.data(), [] { return 1; });
+    pghot::require(job.empty() || pghot::is_job_name(job.view()), "a launcher's variable makes no name of a job");
 
     char name[64];
     const auto rank = pghot::mpi_rank(environment.data());

@@ -257,6 +257,20 @@ TEST(Report, SecondsAreRelativeToTheStartAndOnlyTheLastOnesAreKept) {
     EXPECT_TRUE(has(text, "\"ms\": 513000,"));
 }
 
+TEST(Report, TheJobAndThePeriodAreThere) {
+    const auto statistics = std::make_unique<Statistics>();
+    std::strcpy(statistics->job, "pmix.7");
+    statistics->ranks = 4;
+    statistics->ranks_seen = 5;
+    statistics->period = 40000;
+    statistics->second[0] = SecondRow{.period = 20000};
+    statistics->rows = 1;
+    const std::string text = report_of(*statistics);
+    for (const char* part :
+         {"\"name\": \"pmix.7\"", "\"ranks\": 4", "\"ranks_seen\": 5", "\"period\": 40000", "\"period\": 20000"})
+        EXPECT_TRUE(has(text, part)) << part << " in\n" << text;
+}
+
 TEST(Report, AnUnterminatedTextEndsWithItsArray) {
     const auto statistics = std::make_unique<Statistics>();
     std::memset(statistics->command, 'c', sizeof statistics->command);

@@ -16,6 +16,8 @@ WORKLOAD = BUILD / "tests" / "rig" / "product" / "workload"
 SOAK = BUILD / "tests" / "preload" / "soak" / "soak"
 # About the published 2,115 samples a second and CPU: see tests/rig/README.md.
 PERIOD = os.environ.get("RIG_IBS_PERIOD", "2048")
+# The emulator makes a sample some ten times as dear as it is: by default the library would take fewer.
+SAMPLER_CPU = "100"
 
 
 class Checks:
@@ -39,7 +41,8 @@ def vmstat(name):
 
 def library_environment(report, **settings):
     """For a program under the library, with `settings` less their PGHOT_."""
-    environment = os.environ | {"LD_PRELOAD": str(LIBRARY), "PGHOT_REPORT": str(report), "PGHOT_IBS_PERIOD": PERIOD}
+    environment = os.environ | {"LD_PRELOAD": str(LIBRARY), "PGHOT_REPORT": str(report), "PGHOT_IBS_PERIOD": PERIOD,
+                                "PGHOT_SAMPLER_CPU": SAMPLER_CPU}
     return environment | {f"PGHOT_{name}": str(value) for name, value in settings.items()}
 
 

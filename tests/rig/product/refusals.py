@@ -33,6 +33,11 @@ FATES = {"statuses:EBUSY": "pgpromote_fail_busy", "statuses:ENOMEM": "pgpromote_
 # The mover calls once more for pages that a pinned one held up.
 HEALED = ("statuses:EBUSY", "untouched", "left:1", "left:100000")
 
+
+def job(name):
+    return {"PGHOT_JOB": f"refused-{name}"}
+
+
 TABLE = [
     # Start, on the program's thread.
     Row(STARTER, "get_mempolicy", "EPERM ENOSYS EFAULT EINVAL"),
@@ -61,6 +66,11 @@ TABLE = [
     Row(SAMPLER, "write", "ENOSPC EIO EDQUOT EFBIG EPERM"),
     Row(SAMPLER, "write", "short EINTR", silent="EINTR short", when=("odd", "first")),
     Row(SAMPLER, "write", "EAGAIN", when=("first", "nth"), silent="EAGAIN"),
+    # The job's board. The lock is asked for again while somebody has it.
+    Row(SAMPLER, "flock", "ENOLCK EINVAL EINTR EWOULDBLOCK", settings=job("flock"), silent="EINTR EWOULDBLOCK"),
+    Row(SAMPLER, "newfstatat", "EIO EACCES ENOMEM", settings=job("fstat")),
+    Row(SAMPLER, "fallocate", "ENOSPC EOPNOTSUPP EINTR EPERM", settings=job("fallocate")),
+    Row(SAMPLER, "unlink", "EPERM EACCES EROFS EBUSY", settings=job("unlink"), when=("first", "every")),
     # The mover.
     Row(MOVER, "clone3", "EAGAIN ENOMEM EPERM", names=("pthread_create",)),
     Row(MOVER, "mmap", "ENOMEM EPERM EAGAIN", names=("mmap", "pthread_create")),
@@ -109,7 +119,8 @@ def main():
     options = parser.parse_args()
     checks = Checks()
     stage = Stage(LIBRARY, BUILD / "tests" / "preload" / "refusals", ["hot", "500"],
-                  {"PGHOT_START_MIN": 0, "PGHOT_FREQ_THRESHOLD": 1, "PGHOT_IBS_PERIOD": 2048, "PGHOT_IBS_L3MISSONLY": 0})
+                  {"PGHOT_START_MIN": 0, "PGHOT_FREQ_THRESHOLD": 1, "PGHOT_IBS_PERIOD": 2048, "PGHOT_IBS_L3MISSONLY": 0,
+                   "PGHOT_SAMPLER_CPU": 100})
     for _ in range(MOST_TRIES):
         usual = stage.run(list_calls=True)
         if usual.report["counters"]["pgpromote_success"] > 0:

@@ -2,6 +2,7 @@
 // Programs whose placement is judged after a run on the emulated machine:
 //   workload sweep SECONDS       one region read all the time, one swept every ten seconds
 //   workload bound SECONDS       one region free to move, one that the program keeps bound to the lower tier
+//   workload second-set SECONDS  one region read all the time, a second one too in the last third
 //   workload huge SECONDS        a region of huge pages
 //   workload descriptors SECONDS the descriptor table before, during and after sampling; every descriptor is closed
 //   workload fork SECONDS        half of the time with a forked child that shares the region, half without
@@ -85,6 +86,17 @@ void bound(std::chrono::seconds duration) {
     read_for(free_region, duration, [&] { bound_region.read_once(); });
     std::printf("{\"free\":%s,\"bound\":%s}\n", json(free_region.pages_per_node()).c_str(),
                 json(bound_region.pages_per_node()).c_str());
+}
+
+void second_set(std::chrono::seconds duration) {
+    Region first(kRegionBytes, kLowerNode, Region::Policy::kReset);
+    Region second(kRegionBytes, kLowerNode, Region::Policy::kReset);
+    const auto begin = Clock::now() + duration * 2 / 3;
+    read_for(first, duration, [&] {
+        if (Clock::now() >= begin) second.read_once();
+    });
+    std::printf("{\"first\":%s,\"second\":%s}\n", json(first.pages_per_node()).c_str(),
+                json(second.pages_per_node()).c_str());
 }
 
 void huge(std::chrono::seconds duration) {
@@ -225,6 +237,8 @@ int main(int count, char** arguments) {
         sweep(duration);
     else if (what == "bound")
         bound(duration);
+    else if (what == "second-set")
+        second_set(duration);
     else if (what == "huge")
         huge(duration);
     else if (what == "descriptors")
