@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preload/cli/doctor.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <charconv>
 #include <string_view>
 
+#include "runtime/config/job_name.h"
 #include "runtime/kernel/address_space.h"
 #include "runtime/kernel/perf_event.h"
 #include "runtime/kernel/rivals.h"
@@ -65,6 +68,10 @@ std::unique_ptr<DoctorFacts> examine(FileSystem& files, const Tunables& tunables
     facts->bound_elsewhere =
         told && facts->topology.has_lower_tier() && promotion_targets(policy, facts->topology) == 0;
     facts->numad_runs = process_runs(files, "numad");
+    // What runs from a shell has the shell, our parent too, as its parent.
+    const JobText& asked = tunables.job;
+    const auto parent = [] { return getppid(); };
+    if (asked.view() != "none") facts->job = (asked.empty() ? job_of_launcher(environ, parent) : asked).view();
     return facts;
 }
 

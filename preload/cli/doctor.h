@@ -30,6 +30,7 @@ struct DoctorFacts {
     int numa_balancing = kUnknown;    // kernel.numa_balancing, a bit mask
     bool damon_runs = false;          // a DAMON monitor thread of the kernel is on
     bool numad_runs = false;
+    std::string job;    // that a process started here would join; empty: none, it is alone
 };
 
 // Asks the machine. Opens and closes one perf event of this thread; changes nothing.

@@ -97,6 +97,12 @@ std::string kernel_text(const DoctorFacts& facts) {
     return text;
 }
 
+std::string job_text(const DoctorFacts& facts) {
+    if (facts.job.empty()) return "Job\n  none: a process started here has its budgets for itself\n";
+    return fmt::format("Job\n  {}: a process started here shares its budgets with the job's others on this node\n",
+                       facts.job);
+}
+
 std::string verdict_text(Verdict verdict, const Tunables& tunables) {
     switch (verdict) {
         case Verdict::kOff:
@@ -165,8 +171,8 @@ void write_nodes(JsonWriter& json, const DoctorFacts& facts) {
 }    // namespace
 
 std::string doctor_text(const DoctorFacts& facts, const Tunables& tunables) {
-    return fmt::format("libpghot {} on Linux {}\n\n{}\n{}\n{}\nWhat will happen\n  {}\n", PGHOT_VERSION, facts.kernel,
-                       nodes_text(facts), source_text(facts), kernel_text(facts),
+    return fmt::format("libpghot {} on Linux {}\n\n{}\n{}\n{}\n{}\nWhat will happen\n  {}\n", PGHOT_VERSION,
+                       facts.kernel, nodes_text(facts), source_text(facts), kernel_text(facts), job_text(facts),
                        verdict_text(verdict_of(facts, tunables), tunables));
 }
 
@@ -198,6 +204,7 @@ std::string doctor_json(const DoctorFacts& facts, const Tunables& tunables) {
     if (facts.numa_balancing != DoctorFacts::kUnknown) json.signed_number("numa_balancing", facts.numa_balancing);
     json.boolean("damon_runs", facts.damon_runs);
     json.boolean("numad_runs", facts.numad_runs);
+    json.text("job", facts.job);
     json.end_object();
     json.finish();
     return text;

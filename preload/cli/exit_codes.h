@@ -7,6 +7,8 @@ namespace pghot {
 enum ExitCode : int {
     kExitOk = 0,
     kExitWouldNotTier = 1,    // doctor: libpghot would move nothing here
+    kExitNothingRuns = 1,     // stat: no process to list
+    kExitNotCleaned = 1,      // stat --clean: a file that nobody uses could not be removed
     kExitUsage = 2,
     kExitOutput = 3,         // the output could not be written
     kExitRunFailed = 125,    // run: libpghot.so cannot be preloaded

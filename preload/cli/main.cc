@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <span>
@@ -13,7 +14,9 @@
 #include "preload/cli/doctor.h"
 #include "preload/cli/exit_codes.h"
 #include "preload/cli/run_command.h"
+#include "preload/cli/stat_command.h"
 #include "preload/cli/tunables_command.h"
+#include "runtime/kernel/syscalls.h"
 
 namespace pghot {
 namespace {
@@ -28,12 +31,16 @@ usage: pghot run [--mode off|observe|on] [--report FILE] [--library FILE] [NAME=
            what this machine has (nodes, tiers, sources of samples) and what would happen here
        pghot tunables [--json|--markdown]
            every setting with its value, default, range and meaning
+       pghot stat [--json]
+           processes of yours on this node that libpghot tiers: samples, what was promoted, their part of a job's budget
+       pghot stat --clean [--json]
+           removes what killed jobs left in /dev/shm, never what is in use
        pghot --version
        pghot --help
 
 exit status:
   0    done
-  1    doctor: libpghot would move nothing here
+  1    doctor: libpghot would move nothing here; stat: no such process; stat --clean: a file could not be removed
   2    the arguments are wrong
   3    the output could not be written
   run: COMMAND's own; 125 libpghot.so cannot be preloaded, 126 COMMAND cannot be executed, 127 it was not found
@@ -96,6 +103,32 @@ int doctor(Arguments arguments) {
     return would_work(verdict_of(*facts, current)) ? kExitOk : kExitWouldNotTier;
 }
 
+int clean(bool as_json) {
+    KernelFiles files;
+    const auto jobs = clean_jobs(files, sys::now());
+    const int printed = print(as_json ? clean_json(jobs) : clean_text(jobs));
+    if (printed != kExitOk) return printed;
+    const auto was_left = [](const JobFile& job) { return job.fate == JobFile::Fate::kNotRemoved; };
+    return std::any_of(jobs.begin(), jobs.end(), was_left) ? kExitNotCleaned : kExitOk;
+}
+
+int stat(Arguments arguments) {
+    bool as_json = false, cleans = false;
+    for (const std::string_view argument : arguments) {
+        bool& option = argument == "--clean" ? cleans : as_json;
+        if (option || (argument != "--clean" && argument != "--json"))
+            return usage_error("pghot: stat takes --clean and --json");
+        option = true;
+    }
+    if (cleans) return clean(as_json);
+    KernelFiles files;
+    const auto processes = running_processes(files);
+    const TimeNs now = sys::now();
+    const int printed = print(as_json ? stat_json(processes, now) : stat_text(processes, now));
+    if (printed != kExitOk) return printed;
+    return processes.empty() ? kExitNothingRuns : kExitOk;
+}
+
 int dispatch(Arguments arguments) {
     if (arguments.empty()) return usage_error("pghot: say what to do");
     const std::string_view command = arguments[0];
@@ -105,6 +138,7 @@ int dispatch(Arguments arguments) {
     if (command == "run") return run(rest);
     if (command == "tunables") return tunables(rest);
     if (command == "doctor") return doctor(rest);
+    if (command == "stat") return stat(rest);
     if (command == "--version") return print("pghot " PGHOT_VERSION "\n");
     if (command == "--help" || command == "-h" || command == "help") return print(kHelp);
     return usage_error(fmt::format("pghot: no command {}", command));

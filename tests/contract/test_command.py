@@ -88,10 +88,31 @@ class Output(unittest.TestCase):
         self.assertEqual(run.stderr, "pghot: PGHOT_MODE=loud cannot be used: allowed off|observe|on, using on\n")
 
     def test_wrong_arguments_are_code_2_and_say_so_on_stderr(self):
-        for arguments in ([], ["fly"], ["doctor", "--xml"], ["tunables", "--json", "--json"], ["run"]):
+        for arguments in ([], ["fly"], ["doctor", "--xml"], ["tunables", "--json", "--json"], ["run"], ["stat", "--all"],
+                          ["stat", "--json", "--json"]):
             run = pghot(*arguments)
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
             self.assertTrue(run.stderr.startswith("pghot: "), run.stderr)
+
+    def test_stat_lists_nothing_where_nothing_runs(self):
+        run = pghot("stat", "--json")
+        self.assertEqual(run.returncode, 0 if json.loads(run.stdout)["processes"] else 1)
+        self.assertEqual(pghot("stat").returncode, run.returncode)
+
+    def test_stat_clean_removes_what_a_killed_job_left(self):
+        left = pathlib.Path(f"/dev/shm/pghot.{os.geteuid()}.command-test-{os.getpid()}")
+        if not os.access(left.parent, os.W_OK):
+            self.skipTest("no /dev/shm to write to")
+        left.touch(0o600)
+        self.addCleanup(left.unlink, missing_ok=True)
+        run = pghot("stat", "--clean", "--json")
+        self.assertIn({"file": str(left), "fate": "removed", "reason": ""}, json.loads(run.stdout)["jobs"])
+        self.assertFalse(left.exists())
+        left.touch(0o644)
+        run = pghot("stat", "--clean")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn(f"{left}: not removed: the file in /dev/shm is open to others", run.stdout)
+        self.assertTrue(left.exists())
 
     def test_help_and_version_are_on_stdout(self):
         self.assertIn("exit status", pghot("--help").stdout)

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "preload/cli/doctor.h"
 #include "preload/cli/run_command.h"
+#include "preload/cli/stat_command.h"
 #include "preload/cli/tunables_command.h"
 
 namespace pghot {
@@ -196,6 +198,78 @@ TEST(Doctor, JsonSaysTheSameAsTheText) {
     for (const char* part :
          {"\"verdict\": \"tiers\"", "\"would_work\": true", "\"tier\": \"lower\"", "\"works\": true"})
         EXPECT_TRUE(has(json, part)) << part << " in\n" << json;
+}
+
+// ---- stat
+
+std::vector<char> bytes_of(const Statistics& statistics) {
+    const auto* begin = reinterpret_cast<const char*>(&statistics);
+    return {begin, begin + sizeof statistics};
+}
+
+std::unique_ptr<Statistics> running_statistics() {
+    auto statistics = std::make_unique<Statistics>();
+    std::memcpy(statistics->magic, kStatisticsMagic, sizeof kStatisticsMagic);
+    statistics->bytes = sizeof(Statistics);
+    statistics->started_ns = kNsPerSecond;
+    statistics->state = static_cast<uint32_t>(EngineState::kRunning);
+    statistics->counters.add(Counter::hwhint_total_events, 4711);
+    statistics->counters.add(Counter::promoted_bytes, 96 * kMiB);
+    statistics->second[1] = {.samples = 815};
+    statistics->rows = 2;
+    statistics->period = 20000;
+    std::strcpy(statistics->job, "slurm.7.0");
+    std::strcpy(statistics->command, "./app --big");
+    return statistics;
+}
+
+TEST(Stat, StatisticsOfAnotherVersionOrNoneAreTold) {
+    const auto statistics = running_statistics();
+    const std::vector<char> bytes = bytes_of(*statistics);
+    EXPECT_TRUE(begins_as_statistics(bytes));
+    ASSERT_NE(statistics_of(bytes), nullptr);
+    EXPECT_EQ(statistics_of(bytes)->counters.get(Counter::hwhint_total_events), 4711u);
+    EXPECT_EQ(statistics_of(std::span(bytes).first(100)), nullptr) << "cut";
+    EXPECT_FALSE(begins_as_statistics(std::span(bytes).first(4)));
+    EXPECT_FALSE(begins_as_statistics(std::vector<char>(sizeof(Statistics)))) << "just beginning";
+    statistics->version = kStatisticsVersion + 1;
+    EXPECT_EQ(statistics_of(bytes_of(*statistics)), nullptr);
+    EXPECT_TRUE(begins_as_statistics(bytes_of(*statistics)));
+}
+
+TEST(Stat, AProcessIsALine) {
+    std::vector<RunningProcess> processes;
+    processes.push_back({1234, running_statistics(), 0.25});
+    processes.push_back({1235, nullptr, {}});
+    const TimeNs now{61 * kNsPerSecond};
+    const std::string text = stat_text(processes, now);
+    for (const char* part : {"1234", "running", " 60 ", "4711", "815", " 96 ", "25 %", "20000", "slurm.7.0",
+                             "./app --big", "1235  another version"})
+        EXPECT_TRUE(has(text, part)) << part << " in\n" << text;
+    const std::string json = stat_json(processes, now);
+    for (const char* part : {"\"pid\": 1234", "\"budget_percent\": 25", "\"samples_per_second\": 815",
+                             "\"promoted_bytes\": 100663296", "\"same_version\": false"})
+        EXPECT_TRUE(has(json, part)) << part << " in\n" << json;
+    EXPECT_TRUE(has(stat_text({}, now), "no process"));
+}
+
+TEST(Stat, WhatWasCleanedIsListedWithTheReasonWhereItWasNot) {
+    const std::vector<JobFile> jobs{{"/dev/shm/pghot.0.a", JobFile::Fate::kRemoved, ""},
+                                    {"/dev/shm/pghot.0.b", JobFile::Fate::kInUse, ""},
+                                    {"/dev/shm/pghot.0.c", JobFile::Fate::kNotRemoved, "it is another user's"}};
+    EXPECT_EQ(clean_text(jobs),
+              "/dev/shm/pghot.0.a: removed\n/dev/shm/pghot.0.b: in use\n/dev/shm/pghot.0.c: not removed: it is another "
+              "user's\n");
+    EXPECT_TRUE(has(clean_json(jobs), "\"fate\": \"in use\""));
+    EXPECT_TRUE(has(clean_text({}), "no job of yours"));
+}
+
+TEST(Doctor, TheJobThatAProcessWouldJoinIsNamed) {
+    DoctorFacts facts = cxl_machine();
+    EXPECT_TRUE(has(doctor_text(facts, Tunables{}), "none: a process started here has its budgets for itself"));
+    facts.job = "slurm.7.0";
+    EXPECT_TRUE(has(doctor_text(facts, Tunables{}), "slurm.7.0: a process started here shares"));
+    EXPECT_TRUE(has(doctor_json(facts, Tunables{}), "\"job\": \"slurm.7.0\""));
 }
 
 }    // namespace
