@@ -262,15 +262,16 @@ bool PromotionPolicy::is_uniformly_hot(const ChunkHeader& header, unsigned vouch
 }
 
 // Whether the times of the last samples, in the order of the addresses, both rise and fall at least so often, or a
-// quarter of the pages was sampled twice. The front of a sweep leaves rising (or falling) times behind it, and few
-// pages with two samples; random access leaves a mixture, a second sweep over the first one or the other. Eight samples
-// at random in different 16 ms turn once or not at all in one chunk of 80.
+// quarter of the pages was sampled twice and none of them only at the very start. The front of a sweep leaves rising
+// (or falling) times behind it; random access leaves a mixture, a second sweep over the first one or the other. Eight
+// samples at random in different 16 ms turn once or not at all in one chunk of 80.
 bool PromotionPolicy::is_revisited(Block block, unsigned turns) const {
     const ChunkHeader& header = heat_.header(block);
     // At threshold 1 a single sample is heat, so all that is remembered (131 s and more) tells of an earlier sweep.
     const HeatRules& rules = heat_.rules();
     const bool any_age = rules.threshold == 1;
     unsigned earlier = 0, later = 0, pages = 0, twice = 0;
+    Tick oldest = header.last;
     const Tick first = header.half_start - rules.half;
     Tick previous = 0;
     for (const PageRecord& page : heat_.pages(block)) {
@@ -283,8 +284,10 @@ bool PromotionPolicy::is_revisited(Block block, unsigned turns) const {
         previous = tick;
         ++pages;
         twice += page.freq > 1;
+        if (later_by(oldest, tick) > 0) oldest = tick;
     }
-    return std::min(earlier, later) >= turns || 4 * twice >= pages;
+    const bool overtaken = later_by(oldest, header.active_since) >= kOvertaken;
+    return std::min(earlier, later) >= turns || (overtaken && 4 * twice >= pages);
 }
 
 // Used once, from one end to the other, as far as its samples tell. Few samples tell nothing.

@@ -40,6 +40,9 @@ inline constexpr unsigned kObjectVouches = 3;
 // Pages that a sweep leaves behind in a chunk: from so many on it shows whether their order in time is that of their
 // addresses.
 inline constexpr unsigned kSweepPages = 4;
+// By so much the oldest of the pages' last samples must be later than the first sample of the chunk, for pages with two
+// samples to tell of a second sweep: a slow one leaves two in many of its pages, but within a moment.
+inline constexpr int32_t kOvertaken = 2;    // ticks: a page for 16 ms and longer is 256 KB/s
 // From so many samples on, those of a huge page must lie so far apart to be more than one sweep's: a thread passes over
 // 2 MiB within 1 to 20 ms, one that waits 500 ns for each line included.
 inline constexpr Tick kHugeReuse = ticks_of_ms(64);

@@ -49,9 +49,11 @@ std::vector<Run> scenarios(const Options& options) {
         };
         add(micro_benchmark(policy, seed));
         for (uint32_t rate : {65536u, 4096u}) add(job_of_ranks(policy, 128, kGiB, rate, seed));
-        for (uint64_t mib : {64u, 256u}) {
-            add(large_program(policy, 200 * kGiB, 200 * kGiB, mib * kMiB, seed));
-            add(large_program(policy, 200 * kGiB, 20 * kGiB, mib * kMiB, seed));
+        for (bool large_blocks : {true, false}) {
+            for (uint64_t mib : {64u, 256u}) {
+                add(large_program(policy, 200 * kGiB, 200 * kGiB, mib * kMiB, large_blocks, seed));
+                add(large_program(policy, 200 * kGiB, 20 * kGiB, mib * kMiB, large_blocks, seed));
+            }
         }
         for (uint64_t run : {1u, 64u, 8192u}) add(graph_search(policy, run, seed));
         for (double period : {1, 3, 10}) add(sweeps(policy, period, seed));

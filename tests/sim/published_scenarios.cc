@@ -92,7 +92,7 @@ Scenario job_of_ranks(const PolicyParameters& policy, unsigned ranks, uint64_t p
                       uint64_t seed) {
     return {.name = std::to_string(ranks) + " ranks, " + std::to_string(ranks * pages_a_rank / kPagesPerGiB) +
                     " GiB, " + std::to_string(rate_limit_mbps) + " MiB/s",
-            .seconds = 60,
+            .seconds = 45,
             .ranks = ranks,
             .program = [=](unsigned rank) {
                 Program program;
@@ -105,14 +105,15 @@ Scenario job_of_ranks(const PolicyParameters& policy, unsigned ranks, uint64_t p
 }
 
 Scenario large_program(const PolicyParameters& policy, uint64_t pages, uint64_t hot_pages, uint64_t heat_bytes,
-                       uint64_t seed) {
+                       bool large_blocks, uint64_t seed) {
     const std::string hot = hot_pages == pages ? "uniform" : std::to_string(hot_pages / kPagesPerGiB) + " GiB hot";
-    return {.name = std::to_string(pages / kPagesPerGiB) + " GiB, " + hot + ", table " +
-                    std::to_string(heat_bytes / kMiB) + " MiB",
+    return {.name = std::to_string(pages / kPagesPerGiB) + " GiB" + (large_blocks ? ", " : " small blocks, ") + hot +
+                    ", table " + std::to_string(heat_bytes / kMiB) + " MiB",
             .seconds = 60,
             .program = [=](unsigned) {
                 Program program;
                 program.settings = settings_for(policy, pages, seed);
+                if (!large_blocks) program.settings.blocks.clear();
                 program.settings.heat_chunks =
                     heat_bytes * 1000 / (HeatTable::bytes_for(1001) - HeatTable::bytes_for(1));
                 add_threads(program, 64, kSamplesPerSecond, mostly(uniform(0, hot_pages), uniform(0, pages)));

@@ -48,8 +48,9 @@ Scenario micro_benchmark(const PolicyParameters& policy, uint64_t seed);
 Scenario job_of_ranks(const PolicyParameters& policy, unsigned ranks, uint64_t pages_a_rank, uint32_t rate_limit_mbps,
                       uint64_t seed);
 // 64 threads on one node; of `pages`, the first `hot_pages` have 19 of 20 accesses. `heat_bytes` as PGHOT_HEAT_MEM.
+// Without large blocks, the policy knows of no object.
 Scenario large_program(const PolicyParameters& policy, uint64_t pages, uint64_t hot_pages, uint64_t heat_bytes,
-                       uint64_t seed);
+                       bool large_blocks, uint64_t seed);
 // Graph500, scale 28 on 128 ranks: 100 GB, 24.48 M samples in 180 s. Heat falls with rank^-1.05: with this exponent
 // moving each page with its first sample moves 3.46 M pages; 3.42 M were published.
 inline constexpr uint64_t kGraphPages = 24414062;

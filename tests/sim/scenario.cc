@@ -75,7 +75,7 @@ private:
     // Ranks take turns, each time beginning with another one: who comes first to the budget word is no rank's
     // privilege.
     void advance(TimeNs end) {
-        const uint64_t step = ranks_.size() == 1 ? static_cast<uint64_t>(end - now()) : kNsPerMs / 4;
+        const uint64_t step = ranks_.size() == 1 ? static_cast<uint64_t>(end - now()) : kNsPerMs / 2;
         while (now() < end) {
             const TimeNs until = now() + step;
             const size_t first = turn_++ * 37 % ranks_.size();

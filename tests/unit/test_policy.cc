@@ -359,6 +359,22 @@ TEST(Sweep, ASecondOneWithinTheWindowBringsTheChunkHome) {
     EXPECT_EQ(pages_in(story.plan()), kPagesPerChunk);
 }
 
+// 4 MB/s: a page for a millisecond, in every other of them with a second sample.
+TEST(Sweep, ASlowOneThatLeavesTwoSamplesInManyPagesMovesNothing) {
+    for (const uint8_t threshold : {1, 2}) {
+        Story story({.freq_window_ms = 3000, .freq_threshold = threshold});
+        for (uint64_t page = 0; page < kPagesPerChunk; ++page) {
+            story.sample(page);
+            if (page % 2 == 0) story.sample(page);
+            story.wait_ms(1);
+            if (page % 50 == 0) EXPECT_TRUE(story.plan().empty()) << page;
+        }
+        EXPECT_TRUE(story.plan_all().empty());
+        story.wait_ms(1000);
+        EXPECT_TRUE(story.plan_all().empty());
+    }
+}
+
 TEST(Sweep, TheSamePagesAgainAreASecondSweepToo) {
     Story story({.freq_window_ms = 3000, .freq_threshold = 2});
     for (int i = 0; i < 2; ++i) story.sweep(0, 256, 2, 2);
