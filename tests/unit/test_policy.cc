@@ -367,7 +367,8 @@ TEST(Sweep, ASlowOneThatLeavesTwoSamplesInManyPagesMovesNothing) {
             story.sample(page);
             if (page % 2 == 0) story.sample(page);
             story.wait_ms(1);
-            if (page % 50 == 0) EXPECT_TRUE(story.plan().empty()) << page;
+            if (page % 50 != 0) continue;
+            EXPECT_TRUE(story.plan().empty()) << page;
         }
         EXPECT_TRUE(story.plan_all().empty());
         story.wait_ms(1000);
