@@ -73,7 +73,11 @@ bool prefer(int node) {
 class Model {
 public:
     Model(const InferenceOptions& options, std::span<std::byte> weights)
-        : options_(options), weights_(weights), random_(mixed(options.common.seed)) {}
+        : options_(options), weights_(weights), random_(mixed(options.common.seed)) {
+        // A different weight in each page, so that the checksum tells which were read.
+        for (size_t page = 0; page < weights.size(); page += kPageBytes)
+            *reinterpret_cast<uint64_t*>(&weights[page]) = mixed(page);
+    }
 
     void decode() {
         for (int token = 0; token < options_.tokens; ++token)

@@ -98,8 +98,8 @@ class Runner:
         machine.drop_caches()
         hogs = () if configuration.undisturbed else workload.hogs
         with contextlib.ExitStack() as stack:
-            stack.enter_context(machine.hogs(self.build.program("memory_hog"), hogs))
             stack.enter_context(machine.kernel_moves(configuration.numa_balancing, workload.demotion or configuration.demotion))
+            stack.enter_context(machine.hogs(self.build.program("memory_hog"), hogs))
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             environment = self._environment(workload, configuration, f"{folder}/report-%p.json")
             command = self._command(workload, configuration, environment, folder)
