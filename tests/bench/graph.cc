@@ -100,13 +100,13 @@ void Graph::make_neighbours() {
 }
 
 bool Graph::find(uint32_t vertex, uint32_t number, uint32_t parent, uint32_t level) {
-    Vertex& record = this->vertex(vertex);
+    Vertex& found_record = record(vertex);
     const uint64_t wanted = uint64_t{number} << kSearchShift | parent;
     // Whoever sets it owns level; others read it only after the level's barrier.
-    uint64_t now = record.found.load(std::memory_order_relaxed);
+    uint64_t now = found_record.found.load(std::memory_order_relaxed);
     while (now >> kSearchShift != number) {
-        if (!record.found.compare_exchange_weak(now, wanted, std::memory_order_relaxed)) continue;
-        record.level = level;
+        if (!found_record.found.compare_exchange_weak(now, wanted, std::memory_order_relaxed)) continue;
+        found_record.level = level;
         return true;
     }
     return false;

@@ -44,7 +44,7 @@ public:
     uint32_t first() const { return first_; }
     uint32_t count() const { return count_; }
     unsigned part_of(uint32_t vertex) const { return vertex / count_; }
-    Vertex& vertex(uint32_t vertex) { return vertices()[vertex - first_]; }
+    Vertex& record(uint32_t vertex) { return vertices()[vertex - first_]; }
     std::span<const uint32_t> neighbours(uint32_t vertex) const {
         const uint32_t* offsets = offsets_words() + (vertex - first_);
         return {neighbour_words() + offsets[0], offsets[1] - offsets[0]};

@@ -92,11 +92,11 @@ struct Options {
 // Levels that a search without threads gives; they do not depend on who was first.
 bool levels_are_right(Graph& graph, uint32_t number, uint32_t root) {
     for (uint32_t vertex = 0; vertex < graph.count(); ++vertex) {
-        const Vertex& record = graph.vertex(vertex);
+        const Vertex& record = graph.record(vertex);
         const uint64_t found = record.found.load(std::memory_order_relaxed);
         if (found >> Graph::kSearchShift != number) continue;
         const auto parent = static_cast<uint32_t>(found);
-        if (vertex == root ? record.level != 0 : graph.vertex(parent).level + 1 != record.level) return false;
+        if (vertex == root ? record.level != 0 : graph.record(parent).level + 1 != record.level) return false;
         const auto neighbours = graph.neighbours(vertex);
         if (vertex != root && std::find(neighbours.begin(), neighbours.end(), parent) == neighbours.end()) return false;
     }

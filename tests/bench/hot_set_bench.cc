@@ -22,7 +22,7 @@ struct HotSetOptions {
     uint64_t bytes = 256u << 20;
     uint64_t window_bytes = 48u << 20;
     int windows = 3;
-    uint64_t accesses = 6'000'000;    // in each window
+    uint64_t accesses = 4'000'000;    // in each window
     int cold_percent = 10;
 };
 

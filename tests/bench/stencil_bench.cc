@@ -24,7 +24,7 @@ constexpr size_t kPlane = kRow * kRow;    // cells of a z: 256 KiB
 struct StencilOptions {
     Common common;
     StartPlace place;
-    uint64_t bytes = 96u << 20;
+    uint64_t bytes = 64u << 20;
     int steps = 3;
 };
 

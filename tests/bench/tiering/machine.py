@@ -31,15 +31,19 @@ def drop_caches():
     pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
 
 
-@contextlib.contextmanager
-def kernel_moves(numa_balancing, demotion):
-    """The kernel's own promotion and demotion as asked, and off afterwards."""
-    DEMOTION.write_text("true" if demotion else "false", encoding="ascii")
+def promote(numa_balancing):
+    """The kernel's own promotion: 0 off, 2 on."""
     NUMA_BALANCING.write_text(str(numa_balancing), encoding="ascii")
+
+
+@contextlib.contextmanager
+def demotion(wanted):
+    """The kernel's demotion as asked; afterwards it moves nothing by itself, up or down."""
+    DEMOTION.write_text("true" if wanted else "false", encoding="ascii")
     try:
         yield
     finally:
-        NUMA_BALANCING.write_text("0", encoding="ascii")
+        promote(0)
         DEMOTION.write_text("false", encoding="ascii")
 
 

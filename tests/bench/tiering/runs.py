@@ -98,7 +98,7 @@ class Runner:
         machine.drop_caches()
         hogs = () if configuration.undisturbed else workload.hogs
         with contextlib.ExitStack() as stack:
-            stack.enter_context(machine.kernel_moves(configuration.numa_balancing, workload.demotion or configuration.demotion))
+            stack.enter_context(machine.demotion(workload.demotion or configuration.demotion))
             stack.enter_context(machine.hogs(self.build.program("memory_hog"), hogs))
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             environment = self._environment(workload, configuration, f"{folder}/report-%p.json")
@@ -112,17 +112,16 @@ class Runner:
         return Run(merged(results), reports, moves)
 
     def _execute(self, workload, configuration, command, environment):
-        watched = machine.MoveRate() if workload.ranks else contextlib.nullcontext()
+        """Runs the program to its end; how pages moved meanwhile, where ranks run."""
+        waits = "--stop" in command
+        if not waits:
+            machine.promote(configuration.numa_balancing)
         with subprocess.Popen(command, env=environment, start_new_session=True, stdin=subprocess.DEVNULL) as process:
             try:
-                if "--stop" in command:
-                    stopped = machine.wait_until_stopped(process.pid, max(1, workload.ranks), lambda: process.poll() is not None)
-                    for each in stopped if workload.pushed and not configuration.undisturbed else ():
-                        machine.push_down(each)
-                with watched as rate:
-                    if "--stop" in command:
-                        for each in stopped:
-                            os.kill(each, signal.SIGCONT)
+                stopped = self._ready(workload, configuration, process) if waits else []
+                with machine.MoveRate() if workload.ranks else contextlib.nullcontext() as rate:
+                    for each in stopped:
+                        os.kill(each, signal.SIGCONT)
                     status = process.wait(RUN_LIMIT_S)
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -131,3 +130,11 @@ class Runner:
             raise RuntimeError(f"{' '.join(command)}: status {status}")
         return rate.points if rate else []
 
+    def _ready(self, workload, configuration, process):
+        """The stopped programs, memory where it shall start. Only now the kernel promotes: it looks at each mapping twice for
+        nothing asked and then hardly at those that caused no fault, so both looks would be wasted on the construction."""
+        stopped = machine.wait_until_stopped(process.pid, max(1, workload.ranks), lambda: process.poll() is not None)
+        for each in stopped if workload.pushed and not configuration.undisturbed else ():
+            machine.push_down(each)
+        machine.promote(configuration.numa_balancing)
+        return stopped
