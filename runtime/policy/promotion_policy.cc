@@ -376,7 +376,9 @@ void PromotionPolicy::plan_rehoming(Plan& plan) {
 PromotionPolicy::Sorted PromotionPolicy::sort_list(Tick now) {
     Sorted sorted;
     const auto listed = heat_.listed();
-    const size_t slice = std::min(listed.size(), kMostJudged);
+    const size_t due = std::clamp<size_t>(size_t{now - judged_at_} * kJudgedPerTick, kJudgedPerTick, kMostJudged);
+    const size_t slice = std::min(listed.size(), due);
+    judged_at_ = now;
     if (slice < listed.size())
         std::rotate(listed.begin(), listed.begin() + static_cast<ptrdiff_t>(judged_), listed.end());
     size_t kept = 0;

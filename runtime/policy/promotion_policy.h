@@ -56,8 +56,9 @@ inline constexpr unsigned kChunkRetries = 3;
 // it lives. From the second try on only one page of a chunk is tried, which takes some 5 us: for 10,000 chunks (20 GB)
 // that is less than a thousandth of the mover's time, and 80 s after the child has gone all of them are on their way.
 inline constexpr unsigned kMostSetbacks = 4;
-// Listed chunks that one plan() looks at, 8 GiB; of more, others each time. Looking at all 100,000 of a program of 200
-// GiB each time took a fifth of a core (published_scale).
+// Listed chunks that are looked at in 16 ms, and by one plan() at most; of more, others each time. Looking at all
+// 100,000 of a program of 200 GiB each 100 ms took a fifth of a core (published_scale).
+inline constexpr size_t kJudgedPerTick = 512;
 inline constexpr size_t kMostJudged = 4096;
 // Held pages that could not be planned for so many windows are hot no more.
 inline constexpr unsigned kHeldWindows = 2;
@@ -195,7 +196,8 @@ private:
     Tick settle_;
     Tick collect_;
     Tick cool_down_;
-    size_t judged_ = 0;       // chunks at the start of the list that the last plan() looked at
+    size_t judged_ = 0;    // chunks at the start of the list that the last plan() looked at
+    Tick judged_at_ = 0;
     bool waiting_ = false;    // single pages wait for company since...
     Tick waiting_since_ = 0;
     PolicyCounters counters_{};

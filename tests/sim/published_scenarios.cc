@@ -11,7 +11,13 @@ constexpr uint64_t kPagesPerGiB = 262144;
 constexpr double kSamplesPerSecond = 2115;    // of a thread, published mean
 
 Settings settings_for(const PolicyParameters& policy, uint64_t pages, uint64_t seed) {
-    Settings settings{.policy = policy, .pages = pages, .call_ns = 100000, .page_ns = 2000, .seed = seed};
+    Settings settings{.policy = policy,
+                      .pages = pages,
+                      .call_ns = 100000,
+                      .page_ns = 2000,
+                      .drain_ms = 20,    // what the library comes to while samples come
+                      .plan_ms = 20,
+                      .seed = seed};
     for (uint64_t page = 0; page < pages; page += kPagesPerGiB)
         settings.blocks.push_back({page, std::min(kPagesPerGiB, pages - page)});
     settings.economy = {.page_ns = settings.page_ns,

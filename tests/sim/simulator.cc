@@ -153,10 +153,11 @@ void Simulator::reuse(uint64_t first, uint64_t count) {
 // ---- the mover
 
 void Simulator::plan() {
-    // As the library: what the mover has not taken yet is not added to.
-    constexpr size_t kQueue = 256;
+    // As the library.
+    constexpr size_t kQueue = 1024;
+    constexpr size_t kRound = 256;
     if (queue_.size() >= kQueue) return;
-    std::vector<Move> moves(kQueue - queue_.size());
+    std::vector<Move> moves(std::min(kQueue - queue_.size(), kRound));
     const auto start = cpu_time();
     moves.resize(policy_.plan(now_, moves));
     const auto took = cpu_time() - start;

@@ -639,7 +639,7 @@ TEST(ChunkRule, OfALongListAllGetTheirTurn) {
         story.wait_ms(20);
     }
     std::set<uintptr_t> planned;
-    for (int round = 0; round < 64; ++round) {
+    for (int round = 0; round < 100; ++round) {
         for (const Move& move : story.plan(256)) {
             if (move.rule == MoveRule::kPage) continue;
             EXPECT_TRUE(planned.insert(move.address).second);
