@@ -45,6 +45,8 @@ for name in ("uniform-128", "hot-set", "two-groups", "uniform-huge", "ranks-2", 
         shared = figures.set("shared")
         checks.that("two-groups: no shared page moves more than twice", shared["moved_pages"][3] == 0, str(shared))
     if name == "uniform-huge":
+        # Both counts are of the same time; the pages' places are asked a little later.
         whole = figures.whole_huge_pages
-        checks.that("uniform-huge: huge pages move whole", whole >= HOME * figures.changed / 512, f"{whole} huge pages")
+        checks.that("uniform-huge: huge pages move whole", whole > 0 and whole * 512 == figures.moved,
+                    f"{whole} huge pages, {figures.moved} pages")
 checks.end()
