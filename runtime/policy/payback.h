@@ -16,9 +16,9 @@ struct MoveEconomy {
     bool gain_known = false;
 };
 
-// Heat is taken to last as long again as it has lasted, at least this long: who has less than ten seconds to run has
-// little to gain or to lose.
-inline constexpr Tick kMinHorizon = ticks_of_ms(10000);
+// Heat is taken to last as long again as it has lasted, at least this long: jobs run for minutes, and on a host whose
+// processors stand still at times a move seems many times dearer than it is.
+inline constexpr Tick kMinHorizon = ticks_of_ms(60000);
 
 // Whether samples of `evidence` ticks, in memory that has been in use for `age` ticks, save more than moving `pages`
 // takes. What was hot for a minute may cost a minute's saving.
