@@ -87,6 +87,7 @@ PromotionPolicy::PromotionPolicy(const Topology& topology, const PolicyParameter
       collect_(ticks_of_ms(parameters.collect_ms)),
       cool_down_(ticks_of_ms(parameters.cool_down_ms)) {
     capacity_.set_limit(parameters.dram_limit_bytes);
+    if (parameters.misplaced) rehome_.emplace();
 }
 
 // ---- samples
@@ -106,8 +107,8 @@ bool PromotionPolicy::record(const Sample& sample) {
     objects_.count(header.object, header.chunk, caller, header.samples[0] == 1, header.last);
     header.huge = sample.huge;
     note_tier(header, page, sample);
-    if (parameters_.misplaced && sample.served_by == ServedBy::kDram)
-        rehome_.note(header.chunk, index, caller, sample.remote, heat_.rules(), tick);
+    if (rehome_ && sample.served_by == ServedBy::kDram)
+        rehome_->note(header.chunk, index, caller, sample.remote, heat_.rules(), tick);
     note_hot(block, page);
     note_evidence(block, sample);
     ++counters_.recorded;
@@ -361,14 +362,14 @@ bool PromotionPolicy::is_worthwhile() const { return !economy_.gain_known || eco
 
 // What is in DRAM already comes last: it has less to gain. Where DRAM is short, its room is for what is not.
 void PromotionPolicy::plan_rehoming(Plan& plan) {
-    if (!parameters_.misplaced) return;
+    if (!rehome_) return;
     plan.limit(plan.places());
     const auto add = [&](uintptr_t address, uint32_t pages, NodeId target, MoveRule rule) {
         if (plan.full()) return false;
         plan.add(address, pages, target, rule, MoveKind::kRehome);
         return true;
     };
-    rehome_.plan(heat_, targets_, capacity_.open_for(kPagesPerChunk), plan.now(), add);
+    rehome_->plan(heat_, targets_, capacity_.open_for(kPagesPerChunk), plan.now(), add);
 }
 
 // Three-way partition of a slice of the list in place, dropping what has nothing to do any more. The slices take turns:
