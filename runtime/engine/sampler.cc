@@ -363,9 +363,10 @@ void Sampler::run() {
 
 void Sampler::set_period() {
     const uint64_t period = rate_->period();
-    if (period == period_) return;
+    if (period == period_ || period_is_fixed_) return;
     if (period_ != 0) {
-        ibs_->set_period(period);
+        period_is_fixed_ = !ibs_->set_period(period);    // refused, as the report says: sampling goes on as it was
+        if (period_is_fixed_) return;
         counters().add(Counter::period_changes);
     }
     period_ = period;

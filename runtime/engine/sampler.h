@@ -96,6 +96,7 @@ private:
     Job job_;
     std::optional<SamplingRate> rate_;    // of ibs_
     uint64_t period_ = 0;
+    bool period_is_fixed_ = false;
     DrainPace pace_;
     unsigned fullest_ = 0;
     TimeNs next_house_{};

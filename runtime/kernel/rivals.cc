@@ -13,6 +13,7 @@ constexpr const char* kKdamonds = "/sys/kernel/mm/damon/admin/kdamonds";
 bool damon_runs(FileSystem& files) {
     bool runs = false;
     files.list(kKdamonds, [&](std::string_view name) {
+        if (name.front() < '0' || name.front() > '9') return;    // nr_kdamonds, a file
         char path[128];
         char line[16];
         *fmt::format_to_n(path, sizeof path - 1, FMT_COMPILE("{}/{}/state"), kKdamonds, name).out = '\0';

@@ -199,10 +199,12 @@ void IbsSource::use_sample(const PerfRecord& record, FunctionRef<void(const Samp
     use(to_sample(raw, topology_, SampleOrigin::kIbs));
 }
 
-void IbsSource::set_period(uint64_t period) {
-    event_.sample_period = period;
+bool IbsSource::set_period(uint64_t period) {
+    // What is refused for one is refused for all.
     for (IbsRing& ring : rings_.first(used_))
-        if (ring.event.is_open()) ring.event.set_period(period);
+        if (ring.event.is_open() && ring.event.set_period(period) != 0) return false;
+    event_.sample_period = period;
+    return true;
 }
 
 void IbsSource::stop() {

@@ -58,9 +58,9 @@ public:
     unsigned drain(TimeNs now, FunctionRef<void(const Sample&)> use) override;
     void refresh(TimeNs now) override;
     void stop() override;
-    // Of every ring, and of those opened later. Operations, a multiple of 16. An event whose thread has just ended, or
-    // that the kernel refuses to change, keeps its own.
-    void set_period(uint64_t period);
+    // Of every ring, and of those opened later. Operations, a multiple of 16. False: the kernel refuses, and what was
+    // opened or will be keeps the period it had.
+    bool set_period(uint64_t period);
 
 private:
     int open(int tid);

@@ -148,6 +148,15 @@ TEST_F(SampledThread, EndsWhenItIsNoLongerListed) {
     EXPECT_FALSE(is_sampled());
 }
 
+// That samples get fewer is for tests/rig/test_job to see: the kernel makes a sample of each event of its software
+// events with this sample_type, whatever their period.
+TEST_F(SampledThread, GoesOnWhetherANewPeriodIsTakenOrRefused) {
+    EXPECT_TRUE(source.set_period(16));
+    EXPECT_TRUE(is_sampled());
+    EXPECT_FALSE(source.set_period(0));
+    EXPECT_TRUE(is_sampled());
+}
+
 TEST(PerfEvent, AnUnknownPmuIsRefusedWithItsErrno) {
     PerfEventSettings settings = page_faults();
     settings.pmu_type = 0x7fffffff;

@@ -71,7 +71,9 @@ constexpr std::pair<std::string_view, int> kCalls[] = {
     CALL(execve),
     CALL(exit),
     CALL(exit_group),
+    CALL(fallocate),
     CALL(fcntl),
+    CALL(flock),
     CALL(fstat),
     CALL(ftruncate),
     CALL(futex),
@@ -115,6 +117,7 @@ constexpr std::pair<std::string_view, int> kCalls[] = {
     CALL(set_robust_list),
     CALL(set_tid_address),
     CALL(uname),
+    CALL(unlink),
     CALL(write),
 };
 #undef CALL

@@ -67,7 +67,7 @@ TABLE = [
     Row(SAMPLER, "write", "short EINTR", silent="EINTR short", when=("odd", "first")),
     Row(SAMPLER, "write", "EAGAIN", when=("first", "nth"), silent="EAGAIN"),
     # The job's board. The lock is asked for again while somebody has it.
-    Row(SAMPLER, "flock", "ENOLCK EINVAL EINTR EWOULDBLOCK", settings=job("flock"), silent="EINTR EWOULDBLOCK"),
+    Row(SAMPLER, "flock", "ENOLCK EINVAL EINTR EAGAIN", settings=job("flock"), silent="EINTR EAGAIN"),
     Row(SAMPLER, "newfstatat", "EIO EACCES ENOMEM", settings=job("fstat")),
     Row(SAMPLER, "fallocate", "ENOSPC EOPNOTSUPP EINTR EPERM", settings=job("fallocate")),
     Row(SAMPLER, "unlink", "EPERM EACCES EROFS EBUSY", settings=job("unlink"), when=("first", "every")),

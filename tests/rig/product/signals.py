@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import BUILD, Checks, LIBRARY, PERIOD, check_report, run
+from harness import BUILD, Checks, LIBRARY, PERIOD, SAMPLER_CPU, check_report, run
 
 SAMPLED_PROCESS = BUILD / "tests" / "rig" / "product" / "sampled_process"
 checks = Checks()
@@ -42,7 +42,7 @@ checks.that("500 children find their memory as it was", result["children"] == 50
 while_sampled("exec", 3)
 while_sampled("small-stack", 6, start_min="32M")
 
-ENVIRONMENT = dict(os.environ, LD_PRELOAD=str(LIBRARY), PGHOT_IBS_PERIOD=PERIOD, PGHOT_FREQ_THRESHOLD="1",
+ENVIRONMENT = dict(os.environ, LD_PRELOAD=str(LIBRARY), PGHOT_IBS_PERIOD=PERIOD, PGHOT_SAMPLER_CPU=SAMPLER_CPU, PGHOT_FREQ_THRESHOLD="1",
                    PGHOT_START_MIN="0")
 ends = [subprocess.run([SAMPLED_PROCESS, "exit-soon", str(moment)], env=ENVIRONMENT, capture_output=True, timeout=100,
                        check=False) for moment in (*range(10), *range(10, 200, 20), 500, 1000)]
