@@ -27,7 +27,7 @@ TEST(Rivals, TheKernelsMaskIsRead) {
 TEST(Rivals, DamonRunsWhenOneOfItsThreadsIsOn) {
     FakeFiles files;
     const std::string folder = "/sys/kernel/mm/damon/admin/kdamonds/";
-    files.files[folder + "nr_kdamonds"] = "2\n";
+    files.files[folder + "nr_kdamonds/state"] = "on\n";    // stands for a file, whose open would be a refused call
     files.files[folder + "0/state"] = "off\n";
     EXPECT_FALSE(read_rivals(files).damon_runs);
     files.files[folder + "1/state"] = "on\n";
