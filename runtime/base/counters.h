@@ -31,6 +31,11 @@ namespace pghot {
     X(snapshots, sampler, "readings of /proc/self/maps")                                                      \
     X(plans_dropped, sampler, "planned pages dropped because the mover's queue was full")                     \
     X(pages_observed, sampler, "planned pages not moved because PGHOT_MODE is observe")                       \
+    X(promotions_paid, sampler, "pages promoted whose chunk was then used enough to pay for the move")        \
+    X(promotions_wasted, sampler, "pages promoted and before that demoted, or unmapped with their chunk")     \
+    X(pages_ping_pong, sampler, "pages moved back: down before they had paid, or up again soon after")        \
+    X(chunk_rule_right, sampler, "chunks moved whole whose pages were sampled all over afterwards")           \
+    X(chunk_rule_wrong, sampler, "chunks moved whole of which few pages or none were sampled afterwards")     \
     X(sampler_cpu_ns, sampler, "CPU time of pghot-sampler")                                                   \
     X(pgpromote_candidate, sampler, "pages planned for promotion")                                            \
     X(pages_by_page_rule, sampler, "of these, single pages by the page rule")                                 \

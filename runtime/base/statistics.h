@@ -10,7 +10,7 @@
 
 namespace pghot {
 
-inline constexpr uint32_t kStatisticsVersion = 2;
+inline constexpr uint32_t kStatisticsVersion = 3;
 inline constexpr char kStatisticsMagic[8] = {'p', 'g', 'h', 'o', 't', 's', 't', '1'};
 inline constexpr unsigned kSecondRows = 512;    // the last eight and a half minutes
 

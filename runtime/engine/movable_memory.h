@@ -33,6 +33,7 @@ public:
     bool refresh(TimeNs now);
     void want_refresh() { wanted_ = true; }    // a plan met memory that was not as the snapshot says
     uint64_t refreshes() const { return refreshes_; }
+    std::span<const AddressRange> ranges() const { return space_.ranges(); }
 
     // Whether the allocator reused the chunk since it was asked last: heat of it is stale. Remembers a bounded number
     // of chunks; one that it forgot answers false.

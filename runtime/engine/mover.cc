@@ -37,8 +37,9 @@ uint64_t KernelMoveWorld::room_on(NodeId node) {
     round_ = round;
     const auto index = static_cast<unsigned>(node.value);
     const uint64_t free = shared_.free_bytes[index].load(std::memory_order_relaxed);
-    const int64_t room =
-        static_cast<int64_t>(free) - taken_[index] - static_cast<int64_t>(headroom_bytes(shared_.topology[node], 0));
+    // The policy keeps the headroom, of which pages that change places may use a part.
+    const uint64_t floor = floor_bytes(shared_.topology[node], shared_.low_watermark_bytes[index]);
+    const int64_t room = static_cast<int64_t>(free) - taken_[index] - static_cast<int64_t>(floor);
     return room > 0 ? static_cast<uint64_t>(room) : 0;
 }
 

@@ -20,7 +20,8 @@ namespace {
 constexpr size_t kRanges = 65536;    // vm.max_map_count's default; 24 bytes each, touched as needed
 constexpr uint64_t kHouseNs = 100 * kNsPerMs;
 constexpr uint64_t kMoverEndNs = 1500 * kNsPerMs;    // of the two seconds that an exit waits for us
-constexpr size_t kPlansPerRound = 256;
+constexpr uint64_t kCensusNs = 2 * kNsPerSecond;
+constexpr uint64_t kCensusShare = 50;      // a census may cost 1 part in 50 of the time until the next
 constexpr size_t kReplaySamples = 4096;    // to put a drain's samples in order
 
 // Of the CPU that is nearest to a lower node, to its own and to that node.
@@ -46,6 +47,8 @@ PolicyParameters policy_parameters(const Tunables& tunables) {
     parameters.batch_pages = std::min(tunables.migrate_batch, kPagesPerChunk);
     parameters.fixed_target = tunables.target_nid.node;
     parameters.misplaced = tunables.misplaced;
+    parameters.demote = tunables.demote;
+    parameters.dram_limit_bytes = tunables.dram_limit_bytes;
     switch (tunables.target_nid.kind) {
         case Target::Kind::kCaller:
             parameters.target = TargetMode::kCaller;
@@ -149,6 +152,7 @@ EngineState Sampler::set_up() {
         return give_up(EngineState::kFailed, {"get_mempolicy is refused here", 0});
     if (shared_.topology.node_count == 0)
         return give_up(EngineState::kFailed, {"/sys/devices/system/node cannot be read", 0});
+    read_low_watermarks(files_, shared_.low_watermark_bytes);
     check_settings();
     note_rivals();
     if (!shared_.topology.has_lower_tier())
@@ -421,15 +425,19 @@ void Sampler::take_outcomes() {
 }
 
 void Sampler::plan(TimeNs now) {
-    std::array<Move, kPlansPerRound> moves;
-    const size_t room = std::min(shared_.plans.free_slots(), moves.size());
-    const size_t planned = policy_->plan(now, std::span(moves).first(room));
+    if (!replaying()) take_stock(now);
+    const size_t room = std::min(shared_.plans.free_slots(), planned_.size());
+    const size_t planned = policy_->plan(now, std::span(planned_).first(room));
     if (planned == 0) return;
     read_free_memory(now);
-    for (const Move& move : std::span(moves).first(planned)) {
+    for (const Move& move : std::span(planned_).first(planned)) {
         recorder_.write(move);
         if (replaying()) {
             send(move);
+            continue;
+        }
+        if (is_own(move)) {
+            policy_->report(outcome_of(move, PageOutcome::kRefused, now));
             continue;
         }
         memory_->clip(
@@ -454,17 +462,50 @@ void Sampler::send(const Move& move) {
     policy_->report(outcome_of(move, outcome, move.planned));
 }
 
+// Our tables are never sampled: to the policy they are the coldest memory there is.
+bool Sampler::is_own(const Move& move) {
+    return move.kind == MoveKind::kDemote &&
+           overlaps_own_memory(move.address, move.address + uint64_t{move.pages} * kPageBytes);
+}
+
+// What room there is, and where the program's memory lies, when the policy wants to know.
+void Sampler::take_stock(TimeNs now) {
+    if (policy_->wants_room()) read_free_memory(now);
+    if (policy_->wants_census() && now >= next_census_) take_census(now);
+}
+
+void Sampler::take_census(TimeNs now) {
+    const TimeNs start = sys::now();
+    const auto skip = [](uintptr_t page) { return overlaps_own_memory(page, page + kPageBytes); };
+    const auto ask = [](std::span<void* const> pages, std::span<int> statuses) {
+        return sys::move_pages(pages, nullptr, statuses.data());
+    };
+    const auto found = [&](uintptr_t page, NodeId node) { policy_->found(page, shared_.topology.is_top(node), now); };
+    policy_->capacity().found(census_.take(memory_->ranges(), shared_.topology, ask, skip, found));
+    memory_->want_refresh();    // what is mapped since is in the next one
+    const auto cost = static_cast<uint64_t>(sys::now() - start);
+    next_census_ = now + std::max(kCensusNs, cost * kCensusShare);
+}
+
 void Sampler::read_free_memory(TimeNs now) {
     if (now < next_free_read_) return;
     next_free_read_ = now + kHouseNs;
+    std::array<NodeRoom, kMaxNodes> rooms;
+    size_t tops = 0;
     bool read = false;
     for (int16_t node = 0; node < shared_.topology.node_count; ++node) {
         if (!shared_.topology.is_top(NodeId{node}) && !shared_.topology.takes_demotions(NodeId{node})) continue;
         const uint64_t free = node_available_bytes(files_, NodeId{node});
         if (free == 0) continue;    // no /sys any more (chroot), or no descriptor to spare
-        shared_.free_bytes[static_cast<unsigned>(node)].store(free, std::memory_order_relaxed);
+        const auto i = static_cast<unsigned>(node);
+        shared_.free_bytes[i].store(free, std::memory_order_relaxed);
         read = true;
+        if (!shared_.topology.is_top(NodeId{node})) continue;
+        const uint64_t headroom = headroom_bytes(shared_.topology.nodes[i], shared_.low_watermark_bytes[i]);
+        const uint64_t floor = floor_bytes(shared_.topology.nodes[i], shared_.low_watermark_bytes[i]);
+        rooms[tops++] = {NodeId{node}, free - std::min(free, headroom), free - std::min(free, floor)};
     }
+    policy_->capacity().read(std::span(rooms).first(tops), tick_of(now));
     // Without a new figure the mover goes on subtracting from the last one.
     if (read) shared_.free_round.fetch_add(1, std::memory_order_release);    // pairs with the mover's acquire
 }
@@ -487,6 +528,7 @@ void Sampler::end_second(TimeNs now) {
     counters().set(Counter::snapshots, memory_->refreshes());
     counters().set(Counter::heat_evictions, policy_->evictions());
     if (rate_) share_second(now);
+    count_ledger();
     weigh_moves();
     SecondRow totals = read_totals(counters(), now);
     totals.period = period_;
@@ -496,6 +538,15 @@ void Sampler::end_second(TimeNs now) {
     statistics.updated_ns.store(now.ns, std::memory_order_relaxed);
     statistics.rows.store(row + 1, std::memory_order_release);
     recorder_.flush();
+}
+
+void Sampler::count_ledger() {
+    const LedgerCounters& ledger = policy_->ledger();
+    counters().set(Counter::promotions_paid, ledger.paid);
+    counters().set(Counter::promotions_wasted, ledger.wasted);
+    counters().set(Counter::pages_ping_pong, ledger.ping_pong);
+    counters().set(Counter::chunk_rule_right, ledger.chunks_right);
+    counters().set(Counter::chunk_rule_wrong, ledger.chunks_wrong);
 }
 
 // What a move costs and what a sample's accesses would save. A replay has no mover: its moves cost nothing.

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "runtime/engine/census.h"
 #include "runtime/engine/drain_pace.h"
 #include "runtime/engine/job.h"
 #include "runtime/engine/movable_memory.h"
@@ -35,6 +36,7 @@ public:
 
 private:
     static constexpr size_t kSamplesPerBatch = 256;
+    static constexpr size_t kPlansPerRound = 512;    // single pages take one each
 
     int own_descriptors();
     void open_statistics();
@@ -63,9 +65,13 @@ private:
     void take_outcomes();
     void plan(TimeNs now);
     void send(const Move& move);
+    void take_stock(TimeNs now);
+    void take_census(TimeNs now);
     void read_free_memory(TimeNs now);
+    bool is_own(const Move& move);
     void keep_house(TimeNs now);
     void end_second(TimeNs now);
+    void count_ledger();
     void weigh_moves();
     void share_second(TimeNs now);
     bool program_is_gone();
@@ -102,6 +108,9 @@ private:
     TimeNs next_house_{};
     TimeNs next_second_{};
     TimeNs next_free_read_{};
+    TimeNs next_census_{};
+    Census census_;
+    std::array<Move, kPlansPerRound> planned_{};
     SecondRow totals_{};    // at the end of the last row
 };
 

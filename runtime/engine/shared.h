@@ -53,6 +53,7 @@ struct EngineShared {
     // By the sampler before `ready`; then constant.
     Topology topology;
     sys::MemoryPolicy thread_policy;    // of the program's thread that started us, inherited by the mover
+    std::array<uint64_t, kMaxNodes> low_watermark_bytes{};    // the kernel's, by node; 0 unknown
     Statistics* statistics = &own_statistics;
     JobBoard* job = nullptr;    // null: alone
     size_t job_slot = 0;

@@ -55,6 +55,7 @@ public:
     const AddressRange* find(uintptr_t address) const;
 
     size_t size() const { return count_; }
+    std::span<const AddressRange> ranges() const { return ranges_.first(count_); }
     size_t left_out() const { return left_out_; }
 
 private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace pghot {
@@ -34,5 +35,9 @@ private:
     void* at_ = nullptr;
     size_t size_ = 0;
 };
+
+// Whether a byte of [begin, end) is memory of this kind: it is not the program's. Any thread; costs a look at 32
+// ranges. Of more than so many at a time the later ones are not known.
+bool overlaps_own_memory(uintptr_t begin, uintptr_t end);
 
 }    // namespace pghot

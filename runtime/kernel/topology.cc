@@ -200,6 +200,26 @@ void read_topology(FileSystem& files, uint64_t allowed, const TierOverrides& ove
 
 uint64_t node_free_bytes(FileSystem& files, NodeId node) { return meminfo_field(files, node, "MemFree:"); }
 
+void read_low_watermarks(FileSystem& files, std::span<uint64_t> bytes) {
+    std::fill(bytes.begin(), bytes.end(), uint64_t{0});
+    char buffer[512];
+    size_t node = bytes.size();    // of the zone that the lines are about
+    files.lines("/proc/zoneinfo", buffer, [&](std::string_view line) {
+        uint64_t pages = 0;
+        if (line.starts_with("Node ")) {
+            line.remove_prefix(5);
+            if (!take_number(line, node)) node = bytes.size();
+            return true;
+        }
+        skip_spaces(line);
+        if (node >= bytes.size() || !line.starts_with("low ")) return true;
+        line.remove_prefix(4);
+        skip_spaces(line);
+        if (take_number(line, pages)) bytes[node] += pages * kPageBytes;
+        return true;
+    });
+}
+
 uint64_t node_available_bytes(FileSystem& files, NodeId node) {
     return node_free_bytes(files, node) + meminfo_field(files, node, "Inactive(file):");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "runtime/base/topology.h"
 #include "runtime/kernel/filesystem.h"
@@ -27,5 +28,8 @@ uint64_t node_free_bytes(FileSystem& files, NodeId node);
 // The same with file pages that were not used lately: a node that has run for a while is full of them, and the kernel
 // drops them for whoever wants memory, a move included.
 uint64_t node_available_bytes(FileSystem& files, NodeId node);
+// The kernel's low watermark of each node in bytes (/proc/zoneinfo): below it every allocation wakes kswapd. Sets the
+// first `bytes.size()` nodes; 0 where nothing is known.
+void read_low_watermarks(FileSystem& files, std::span<uint64_t> bytes);
 
 }    // namespace pghot

@@ -17,16 +17,21 @@ bool is_node(NodeId node) { return node.valid() && node.value < static_cast<int>
 
 }    // namespace
 
-uint64_t headroom_bytes(const Node& node, uint64_t low_watermark_bytes) {
+uint64_t floor_bytes(const Node& node, uint64_t low_watermark_bytes) {
     if (node.lower_tier) return std::max(node.total_bytes / 256, kBatchBytes);
-    return std::max(node.total_bytes / 64, std::max(low_watermark_bytes, kBatchBytes) + kBatchBytes);
+    return std::max(low_watermark_bytes, kBatchBytes) + kBatchBytes;
+}
+
+uint64_t headroom_bytes(const Node& node, uint64_t low_watermark_bytes) {
+    return std::max(node.total_bytes / 64, floor_bytes(node, low_watermark_bytes));
 }
 
 void Capacity::read(std::span<const NodeRoom> rooms, Tick now) {
     for (const NodeRoom& reading : rooms) {
         if (!is_node(reading.node)) continue;
         const auto i = static_cast<unsigned>(reading.node.value);
-        room_[i] = static_cast<int64_t>(reading.bytes / kPageBytes) - in_flight_[i];
+        room_[i] = static_cast<int64_t>(reading.above_headroom / kPageBytes) - in_flight_[i];
+        floor_room_[i] = static_cast<int64_t>(reading.above_floor / kPageBytes) - in_flight_[i];
         known_ |= 1ull << i;
         if (room_[i] >= kRelaxedPages) tight_ = 0;    // another node of DRAM comes before demotion
     }
@@ -38,7 +43,8 @@ void Capacity::read(std::span<const NodeRoom> rooms, Tick now) {
 }
 
 void Capacity::found(uint64_t pages) {
-    resident_ = static_cast<int64_t>(pages);
+    // Of those on their way down some may be gone already: counted once too often, never once too rarely.
+    resident_ = static_cast<int64_t>(pages) + demoting_;
     resident_known_ = true;
 }
 
@@ -59,8 +65,12 @@ uint64_t Capacity::open_for_exchange(uint32_t pages) const {
     if (limit_room() < pages) return 0;
     uint64_t open = limit_tight_ ? ~known_ : 0;
     for (unsigned i = 0; i < kMaxNodes; ++i)
-        if ((known_ >> i & 1) != 0 && is_tight(i) && room_[i] >= pages) open |= 1ull << i;
+        if ((known_ >> i & 1) != 0 && is_tight(i) && exchange_room(i) >= pages) open |= 1ull << i;
     return open;
+}
+
+int64_t Capacity::exchange_room(unsigned node) const {
+    return std::max(room_[node], std::min(made_, floor_room_[node]));
 }
 
 void Capacity::note_shortage(uint32_t pages, Tick now) {
@@ -75,7 +85,9 @@ void Capacity::planned(MoveKind kind, NodeId target, uint32_t pages) {
         demoting_ += pages;
     } else if (kind == MoveKind::kPromote && is_node(target)) {
         const auto i = static_cast<unsigned>(target.value);
+        if (is_tight(i)) made_ = std::max(made_ - pages, int64_t{0});
         room_[i] -= pages;
+        floor_room_[i] -= pages;
         in_flight_[i] += pages;
         promoting_ += pages;
     }
@@ -87,16 +99,21 @@ void Capacity::reported(const MoveOutcome& outcome, Tick retry) {
         demoting_ = std::max(demoting_ - pages, int64_t{0});
         if (outcome.outcome == PageOutcome::kDemoted) {
             freed_ += pages;
+            made_ = std::min(made_ + pages, kRelaxedPages);
             resident_ -= pages;
         }
         lower_full_ = outcome.outcome == PageOutcome::kNoMemory;
         if (lower_full_) lower_full_until_ = retry;
     } else if (outcome.kind == MoveKind::kPromote && is_node(outcome.target)) {
         settle(outcome.target, pages);
-        if (outcome.outcome == PageOutcome::kPromoted)
+        if (outcome.outcome == PageOutcome::kPromoted) {
             resident_ += pages;
-        else
-            room_[static_cast<unsigned>(outcome.target.value)] += pages;
+            return;
+        }
+        const auto i = static_cast<unsigned>(outcome.target.value);
+        room_[i] += pages;
+        floor_room_[i] += pages;
+        if (is_tight(i)) made_ = std::min(made_ + pages, kRelaxedPages);
     }
 }
 
@@ -112,11 +129,16 @@ void Capacity::settle(NodeId target, int64_t pages) {
 }
 
 uint64_t Capacity::room() const {
-    int64_t sum = 0;
-    for (unsigned i = 0; i < kMaxNodes; ++i)
-        if ((known_ >> i & 1) != 0 && is_tight(i)) sum += std::max(room_[i], int64_t{0});
-    if (limit_tight_ && known_ == 0) sum = INT64_MAX;    // nothing can be read here: the limit alone counts
-    return static_cast<uint64_t>(std::clamp(limit_room(), int64_t{0}, sum));
+    int64_t free = 0;
+    int64_t above_floor = 0;
+    for (unsigned i = 0; i < kMaxNodes; ++i) {
+        if ((known_ >> i & 1) == 0 || !is_tight(i)) continue;
+        free += std::max(room_[i], int64_t{0});
+        above_floor += std::max(floor_room_[i], int64_t{0});
+    }
+    int64_t room = std::max(free, std::min(made_, above_floor));
+    if (limit_tight_ && known_ == 0) room = INT64_MAX;    // nothing can be read here: the limit alone counts
+    return static_cast<uint64_t>(std::clamp(limit_room(), int64_t{0}, room));
 }
 
 uint64_t Capacity::excess() const {

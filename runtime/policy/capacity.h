@@ -11,15 +11,19 @@
 
 namespace pghot {
 
-// What stays free on a node: a 64th of it, and at least the kernel's low watermark, below which every allocation of the
-// program would wake kswapd, with one batch of 8 MiB, and two batches where no watermark is known (0). On the lower
-// tier, where nobody allocates who has another choice, a 256th and one batch.
+// What no move takes of a node's free memory: the kernel's low watermark, below which every allocation of the program
+// would wake kswapd, and one batch of 8 MiB; two batches where no watermark is known (0). On the lower tier, where
+// nobody allocates who has another choice, a 256th of the node and one batch at least.
+uint64_t floor_bytes(const Node& node, uint64_t low_watermark_bytes);
+// What the rules leave free on a top-tier node for the program's own allocations: a 64th of it, no less than the floor.
 uint64_t headroom_bytes(const Node& node, uint64_t low_watermark_bytes);
 
-// Bytes that may still be put on a node: free memory less headroom.
+// Bytes that may still be put on a node. A full one has less free than the headroom: pages that change places need the
+// floor only, since what goes up is what came free.
 struct NodeRoom {
     NodeId node{};
-    uint64_t bytes = 0;
+    uint64_t above_headroom = 0;
+    uint64_t above_floor = 0;
 };
 
 // How many pages may still be put on each top-tier node: the last reading of free memory less what was planned since,
@@ -63,16 +67,19 @@ public:
 
 private:
     int64_t limit_room() const;
+    int64_t exchange_room(unsigned node) const;
     bool is_tight(unsigned node) const { return limit_tight_ || (tight_ >> node & 1) != 0; }
     void settle(NodeId target, int64_t pages);
 
-    std::array<int64_t, kMaxNodes> room_{};         // pages; what is planned is subtracted
-    std::array<int64_t, kMaxNodes> in_flight_{};    // promotions planned and not reported
-    uint64_t known_ = 0;                            // bit per node
+    std::array<int64_t, kMaxNodes> room_{};          // pages above the headroom; what is planned is subtracted
+    std::array<int64_t, kMaxNodes> floor_room_{};    // likewise above the floor
+    std::array<int64_t, kMaxNodes> in_flight_{};     // promotions planned and not reported
+    uint64_t known_ = 0;                             // bit per node
     uint64_t tight_ = 0;
     int64_t promoting_ = 0;    // sum of in_flight_
     int64_t demoting_ = 0;     // demotions planned and not reported
     int64_t freed_ = 0;        // demoted since the last reading
+    int64_t made_ = 0;         // demoted, less what the exchange promoted: its own, between headroom and floor
     int64_t limit_ = 0;
     int64_t resident_ = 0;    // on top-tier nodes
     bool resident_known_ = false;

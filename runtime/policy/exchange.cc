@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 #include <span>
 
@@ -10,7 +11,7 @@ namespace pghot {
 namespace {
 
 constexpr Tick kSliceEvery = ticks_of_ms(96);    // about PGHOT_MIGRATE_SLEEP's default
-// Blocks a slice while nothing is exchanged, and at most while something is: 12 us and 0.4 ms.
+// Blocks a slice while nothing is exchanged, and at most while something is.
 constexpr uint32_t kIdleBlocks = 16;
 constexpr uint32_t kBusyBlocks = 512;
 // Of the pages demoted ahead of promotions so many may be lost a second: when others take the room that we make, we
@@ -21,7 +22,7 @@ constexpr uint64_t kFewUp = 32;
 constexpr uint64_t kFewDown = 512;    // a huge page, or nothing could make room where all are huge
 constexpr Tick kLongestWait = ticks_of_ms(500);
 // How much more a demoted page must have ahead to come back.
-constexpr double kReturnMargin = 2;
+constexpr double kReturnMargin = 1.5;
 // Time in which an exchange of two pages must earn its cost.
 constexpr double kHorizonSeconds = 30;
 // A page that was promoted is not demoted for so many windows, unless its chunk has paid.
@@ -47,6 +48,13 @@ ClassList classes_in(const HeatHistogram& histogram, Place place) {
 
 }    // namespace
 
+// What pages of a chunk have in common.
+struct Exchange::Chunk {
+    const ChunkHeader& header;
+    unsigned density;
+    bool owes;    // its promotions have not paid yet, and are not old
+};
+
 struct Exchange::Slice {
     HeatTable& heat;
     Ledger& ledger;
@@ -58,7 +66,7 @@ struct Exchange::Slice {
 void Exchange::sampled(const ChunkHeader& header, const PageRecord& page, const HeatRules& rules) {
     if (place_of(header, page) == Place::kUnknown) return;
     const Tick age = header.last - header.last_sample(page);
-    histogram_.sampled(class_of(heat_level(page, age), density_of(header, rules)));
+    if (HeatHistogram::is_telling(page, age)) histogram_.sampled(class_of(page, age, density_of(header, rules)));
 }
 
 void Exchange::go_on(HeatTable& heat, const Capacity& capacity, Ledger& ledger, const MoveEconomy& economy, Tick now,
@@ -71,8 +79,7 @@ void Exchange::go_on(HeatTable& heat, const Capacity& capacity, Ledger& ledger, 
     least_gain_ = least_gain(economy);
     const bool busy = capacity.tight() || capacity.excess() > 0;
     Slice slice{heat, ledger, now, take, busy ? quota_of(capacity, now) : Quota{}};
-    uint32_t blocks = std::clamp(heat.blocks_used() / 8, kIdleBlocks, busy ? kBusyBlocks : kIdleBlocks);
-    if (busy) blocks = std::max(blocks, kBusyBlocks / 4);
+    uint32_t blocks = std::clamp(heat.blocks_used() / 4, kIdleBlocks, busy ? kBusyBlocks : kIdleBlocks);
     blocks = std::min(blocks, heat.blocks_used());
     for (; blocks > 0; --blocks) {
         look_at(slice, hand_);
@@ -97,7 +104,8 @@ Exchange::Quota Exchange::quota_of(const Capacity& capacity, Tick now) {
     if (wanted_ > there)
         quota.down =
             std::min(std::max(wanted_ - there, kFewDown), static_cast<uint64_t>(std::max(credit_, int64_t{0})));
-    quota.down = std::min<uint64_t>(quota.down + excess, kMostAhead);
+    quota.excess = std::min<uint64_t>(excess, kMostAhead);
+    quota.down = std::min<uint64_t>(quota.down + quota.excess, kMostAhead);
     return quota;
 }
 
@@ -106,29 +114,39 @@ void Exchange::look_at(Slice& slice, Block block) {
     if (header.chunk == ChunkHeader::kNoChunk) return;
     header.rotate(slice.now, slice.heat.rules());
     slice.ledger.judge_chunk(header, slice.now, slice.heat.rules());
+    const HeatRules& rules = slice.heat.rules();
+    const Chunk chunk{header, density_of(header, rules),
+                      header.unpaid != 0 && later_by(slice.now, header.moved + kPayWindows * rules.window) < 0};
     const auto pages = slice.heat.pages(block);
-    const unsigned density = density_of(header, slice.heat.rules());
-    const bool owes =
-        header.unpaid != 0 && later_by(slice.now, header.moved + kPayWindows * slice.heat.rules().window) < 0;
     const unsigned units = header.huge ? 1 : kPagesPerChunk;
-    const uint32_t pages_each = kPagesPerChunk / units;
     Wish wish = Wish::kStay;
-    unsigned begin = 0;
-    for (unsigned i = 0; i < units; ++i) {
-        const PageRecord& page = pages[i];
-        const Place place = page.page_state() == PageState::kRefused ? Place::kUnknown : place_of(header, page);
-        Wish now_wish = Wish::kStay;
-        if (place != Place::kUnknown) {
-            const HeatClass heat = class_of(heat_level(page, slice.now - header.last_sample(page)), density);
-            histogram_.count(heat, place, pages_each);
-            if (place == Place::kLower || !owes) now_wish = wish_of(header, page, place, heat, slice.now);
+    unsigned run = 0;    // where pages with this wish begin
+    for (unsigned begin = 0; begin < units;) {
+        // Pages that are alike in every bit are looked at once: most were never sampled.
+        const auto bits = std::bit_cast<uint32_t>(pages[begin]);
+        unsigned end = begin + 1;
+        while (end < units && std::bit_cast<uint32_t>(pages[end]) == bits) ++end;
+        const Wish next = count(chunk, pages[begin], (end - begin) * (kPagesPerChunk / units), slice.now);
+        if (next != wish) {
+            plan_run(slice, block, wish, run, begin);
+            wish = next;
+            run = begin;
         }
-        if (now_wish == wish) continue;
-        plan_run(slice, block, wish, begin, i);
-        wish = now_wish;
-        begin = i;
+        begin = end;
     }
-    plan_run(slice, block, wish, begin, units);
+    plan_run(slice, block, wish, run, units);
+}
+
+// Counts pages that look like `page`, and answers what is to become of them.
+Exchange::Wish Exchange::count(const Chunk& chunk, const PageRecord& page, uint32_t pages, Tick now) {
+    if (page.page_state() == PageState::kRefused) return Wish::kStay;
+    const Place place = place_of(chunk.header, page);
+    if (place == Place::kUnknown) return Wish::kStay;
+    const Tick age = now - chunk.header.last_sample(page);
+    const HeatClass heat = class_of(page, age, chunk.density);
+    histogram_.count(heat, place, pages, HeatHistogram::is_telling(page, age));
+    if (place == Place::kTop && chunk.owes) return Wish::kStay;
+    return wish_of(chunk.header, page, place, heat, now);
 }
 
 Exchange::Wish Exchange::wish_of(const ChunkHeader& header, const PageRecord& page, Place place, HeatClass heat,
@@ -137,9 +155,8 @@ Exchange::Wish Exchange::wish_of(const ChunkHeader& header, const PageRecord& pa
     const bool cooled = state == PageState::kCooling && later_by(now, header.retry) >= 0;
     const bool free = state == PageState::kCold || cooled;
     if (place == Place::kTop) return free && down_.contains(heat) ? Wish::kDown : Wish::kStay;
-    const HeatClasses& classes = state == PageState::kDemoted ? up_again_ : up_;
     const bool waits = free || state == PageState::kHeld || state == PageState::kDemoted;
-    return waits && classes.contains(heat) ? Wish::kUp : Wish::kStay;
+    return waits && up_.contains(heat) ? Wish::kUp : Wish::kStay;
 }
 
 void Exchange::plan_run(Slice& slice, Block block, Wish wish, unsigned begin, unsigned end) {
@@ -157,7 +174,9 @@ void Exchange::plan_run(Slice& slice, Block block, Wish wish, unsigned begin, un
         wanted_ -= std::min<uint64_t>(wanted_, taken);
         credit_ += taken;
     } else {
-        credit_ -= taken;
+        const uint64_t owed = std::min<uint64_t>(slice.quota.excess, taken);
+        slice.quota.excess -= owed;
+        credit_ -= static_cast<int64_t>(taken - owed);
     }
 }
 
@@ -209,7 +228,7 @@ void Exchange::match(const Capacity& capacity, double margin) {
     ClassList downs = classes_in(histogram_, Place::kTop);
     std::ranges::sort(ups.all(), std::greater{}, [&](HeatClass which) { return histogram_.least_rate(which); });
     std::ranges::sort(downs.all(), std::less{}, [&](HeatClass which) { return histogram_.most_rate(which); });
-    up_ = up_again_ = down_ = {};
+    up_ = down_ = {};
     wanted_ = 0;
     Victims victims(histogram_, downs.all(), down_);
     for (uint64_t over = capacity.excess(); over > 0 && !victims.empty();) over -= victims.take(over);
@@ -219,15 +238,15 @@ void Exchange::match(const Capacity& capacity, double margin) {
         if (histogram_.least_rate(up) < least_gain_) return;
         uint64_t left = histogram_.pages(up, Place::kLower);
         const uint64_t before = left;
-        if (victims.empty() || pays(up, victims.coldest(), margin * kReturnMargin)) up_again_.insert(up);
         const uint64_t free = std::min(left, room);
         left -= free;
         room -= free;
-        while (left > 0 && demote_ && !victims.empty() && pays(up, victims.coldest(), margin))
+        const double ahead = is_demoted(up) ? margin * kReturnMargin : margin;
+        while (left > 0 && demote_ && !victims.empty() && pays(up, victims.coldest(), ahead))
             left -= victims.take(left);
         if (left < before) up_.insert(up);
         wanted_ += before - left;
-        if (left > 0) return;
+        if (left > 0 && !is_demoted(up)) return;
     }
 }
 

@@ -44,11 +44,14 @@ private:
     struct Quota {
         uint64_t up = 0;
         uint64_t down = 0;
+        uint64_t excess = 0;    // of `down`, for the limit's sake: no promotion follows
     };
     struct Slice;
+    struct Chunk;
 
     Quota quota_of(const Capacity& capacity, Tick now);
     void look_at(Slice& slice, Block block);
+    Wish count(const Chunk& chunk, const PageRecord& page, uint32_t pages, Tick now);
     Wish wish_of(const ChunkHeader& header, const PageRecord& page, Place place, HeatClass heat, Tick now) const;
     void plan_run(Slice& slice, Block block, Wish wish, unsigned begin, unsigned end);
     void match(const Capacity& capacity, double margin);
@@ -58,7 +61,6 @@ private:
     double least_gain_ = 0;    // samples a second that a page must be ahead, for both moves to pay
     bool demote_;
     HeatClasses up_;
-    HeatClasses up_again_;    // of up_, those good enough for pages that were demoted
     HeatClasses down_;
     uint64_t wanted_ = 0;            // pages matched, less those planned since
     int64_t credit_ = kMostAhead;    // pages that may still be demoted ahead of promotions

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/policy/heat_histogram.h"
 
+#include <algorithm>
+
 namespace pghot {
 namespace {
 
@@ -24,14 +26,19 @@ void HeatHistogram::end_turn(Tick now) {
     for (unsigned i = 0; i < kHeatClasses; ++i) {
         // Samples of before the first turn were taken while nobody counted pages.
         if (started_) seen_[i] += samples_[i];
-        exposed_[i] += seconds * (counting_[0][i] + counting_[1][i]);
+        const auto [fewer, more] = std::minmax(telling_before_[i], telling_now_[i]);
+        exposed_least_[i] += seconds * fewer;
+        exposed_most_[i] += seconds * more;
         if (!halve) continue;
         seen_[i] /= 2;
-        exposed_[i] /= 2;
+        exposed_least_[i] /= 2;
+        exposed_most_[i] /= 2;
     }
     samples_ = {};
     pages_ = counting_;
     counting_ = {};
+    telling_before_ = telling_now_;
+    telling_now_ = {};
     turned_ = now;
     if (halve) halved_ = now;
     started_ = true;
@@ -40,13 +47,14 @@ void HeatHistogram::end_turn(Tick now) {
 double HeatHistogram::least_rate(HeatClass which) const {
     const uint32_t seen = seen_[which];
     const uint32_t least = seen - std::min(2 * square_root(seen), seen);
-    return exposed_[which] > 0 ? least / exposed_[which] : 0;
+    return exposed_most_[which] > 0 ? least / exposed_most_[which] : 0;
 }
 
 double HeatHistogram::most_rate(HeatClass which) const {
     constexpr double kUnknown = 1e9;
     const uint32_t seen = seen_[which];
-    return exposed_[which] > 0 ? (seen + 2 * square_root(seen) + 2) / exposed_[which] : kUnknown;
+    const double exposed = exposed_least_[which];
+    return exposed > 0 ? (seen + 2 * square_root(seen) + 2) / exposed : kUnknown;
 }
 
 }    // namespace pghot

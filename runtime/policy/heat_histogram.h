@@ -31,7 +31,8 @@ inline constexpr unsigned kHeatLevels = 10;
 inline constexpr unsigned kDensities = 6;
 inline constexpr unsigned kPassingDensity = 1;
 inline constexpr unsigned kHugeDensity = kDensities - 1;
-inline constexpr unsigned kHeatClasses = kHeatLevels * kDensities;
+// Pages that we demoted are classes of their own: they are what was taken for the coldest.
+inline constexpr unsigned kHeatClasses = 2 * kHeatLevels * kDensities;
 
 inline unsigned heat_level(const PageRecord& page, Tick age) {
     if (page.freq == 0) return 0;
@@ -47,23 +48,26 @@ inline unsigned density_of(const ChunkHeader& header, const HeatRules& rules) {
     const unsigned density = std::min((width + 1) / 2, passing ? kPassingDensity : kHugeDensity - 1);
     return header.huge ? kHugeDensity : density;
 }
-inline HeatClass class_of(unsigned level, unsigned density) {
-    return static_cast<HeatClass>(level * kDensities + density);
+inline HeatClass class_of(bool demoted, unsigned level, unsigned density) {
+    return static_cast<HeatClass>((demoted * kHeatLevels + level) * kDensities + density);
 }
+inline HeatClass class_of(const PageRecord& page, Tick age, unsigned density) {
+    return class_of(page.page_state() == PageState::kDemoted, heat_level(page, age), density);
+}
+inline bool is_demoted(HeatClass which) { return which >= kHeatLevels * kDensities; }
 // Whether the chunk is all that speaks for these pages, and says little.
-inline bool is_vague(HeatClass which) { return which <= class_of(0, kPassingDensity); }
+inline bool is_vague(HeatClass which) { return which % (kHeatLevels * kDensities) <= kPassingDensity; }
 static_assert((kFrequencyMax + 2 * kHistoryMax) << 4 < 1u << (kHeatLevels - 1));
 
 // A set of heat classes.
 class HeatClasses {
 public:
-    bool contains(HeatClass which) const { return (bits_ >> which & 1) != 0; }
-    void insert(HeatClass which) { bits_ |= uint64_t{1} << which; }
-    bool empty() const { return bits_ == 0; }
+    bool contains(HeatClass which) const { return (bits_[which / 64] >> which % 64 & 1) != 0; }
+    void insert(HeatClass which) { bits_[which / 64] |= uint64_t{1} << which % 64; }
 
 private:
-    uint64_t bits_ = 0;
-    static_assert(kHeatClasses <= 64);
+    std::array<uint64_t, 2> bits_{};
+    static_assert(kHeatClasses <= 128);
 };
 
 // How often pages of each heat class are sampled next. No model of how heat is distributed is needed: a sample is
@@ -72,15 +76,20 @@ private:
 // alike, and nobody gains by an exchange, however often some pages happened to be sampled; under skew they come apart
 // by as much as there is to gain.
 //
-// Pure and without allocation; 2 KiB. Owned by the policy.
+// Pure and without allocation; 4 KiB. Owned by the policy.
 class HeatHistogram {
 public:
-    // A sample of a page that was of this class.
+    // A sample of a page that was of this class and is_telling().
     void sampled(HeatClass which) { ++samples_[which]; }
     // Pages of this class, met on the way over the table.
-    void count(HeatClass which, Place place, uint32_t pages) {
+    void count(HeatClass which, Place place, uint32_t pages, bool telling) {
         counting_[static_cast<unsigned>(place)][which] += pages;
+        telling_now_[which] += telling ? pages : 0;
     }
+    // Whether the next sample of a page says anything about samples to come. One that follows within half a second,
+    // before which nothing could have been moved, may be of the same visit: the front of a sweep touches each page many
+    // times. Pages sampled less than half a second ago do not count either way.
+    static bool is_telling(const PageRecord& page, Tick age) { return page.freq == 0 || age >= ticks_of_ms(500); }
     // All of the table was gone over since the last call.
     void end_turn(Tick now);
 
@@ -95,10 +104,15 @@ private:
     using PerClass = std::array<uint32_t, kHeatClasses>;
 
     PerClass samples_{};
-    std::array<PerClass, 2> counting_{};
+    std::array<PerClass, 2> counting_{};    // by place
     std::array<PerClass, 2> pages_{};
-    PerClass seen_{};                               // samples of the last seconds; older ones count half
-    std::array<double, kHeatClasses> exposed_{};    // page seconds in which they were taken
+    PerClass telling_now_{};
+    PerClass telling_before_{};
+    PerClass seen_{};    // samples of the last seconds; older ones count half
+    // Page seconds in which they were taken. Between two turns a class had at least the fewer and at most the more
+    // pages that either counted: a class that grows fast, as at the start, has no sharp rate.
+    std::array<double, kHeatClasses> exposed_least_{};
+    std::array<double, kHeatClasses> exposed_most_{};
     Tick turned_ = 0;
     Tick halved_ = 0;
     bool started_ = false;

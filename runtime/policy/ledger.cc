@@ -8,6 +8,7 @@
 namespace pghot {
 namespace {
 
+constexpr double kMarginStep = 0.5;
 constexpr double kMostMargin = 16;
 constexpr Tick kDampEvery = ticks_of_ms(2000);
 constexpr uint64_t kFewReturns = 8;    // no pattern yet
@@ -55,7 +56,7 @@ void Ledger::damp(Tick now) {
     damped_moves_ = moves_;
     damped_returns_ = counters_.ping_pong;
     if (returns >= kFewReturns && returns * 20 > moves)
-        margin_ = std::min(margin_ * 2, kMostMargin);
+        margin_ = std::min(margin_ + kMarginStep, kMostMargin);
     else if (returns * 50 <= moves)
         margin_ -= (margin_ - kLeastMargin) / 8;
 }

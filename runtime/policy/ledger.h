@@ -42,8 +42,8 @@ public:
     // Judges the move of a whole chunk once, when a window has gone by since.
     void judge_chunk(ChunkHeader& header, Tick now, const HeatRules& rules);
 
-    // How many times hotter than what makes room for it a page must be. Doubled, up to 16, while more than one move in
-    // twenty is a page moved back; falls back slowly in quiet.
+    // How many times hotter than what makes room for it a page must be. Grows, up to 16, while more than one move in
+    // twenty is a page moved back; falls back in quiet.
     double margin() const { return margin_; }
     void damp(Tick now);
 

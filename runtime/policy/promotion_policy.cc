@@ -16,6 +16,8 @@ void add_saturating(Count& count, uint32_t amount) {
     count = static_cast<Count>(std::min<uint32_t>(count + amount, static_cast<Count>(~Count{0})));
 }
 
+constexpr Tick kThinOut = ticks_of_ms(1000);
+
 // A page of such a chunk that tells nothing of its place (stores only) is most likely at home too.
 bool seems_at_home(const ChunkHeader& header) { return header.dram_seen && !header.lower_seen; }
 
@@ -323,7 +325,13 @@ bool PromotionPolicy::is_promising(const ChunkHeader& header, Tick now) const {
 size_t PromotionPolicy::plan(TimeNs now, std::span<Move> out) {
     if (out.empty() || !is_worthwhile()) return 0;
     Plan plan(now, out);
-    plan_listed(plan);
+    // While no node takes anything, what is listed only needs to be thinned out, and to say that there still is
+    // something.
+    const bool shut = capacity_.open_for(1) == 0;
+    if (!shut || later_by(plan.now(), thinned_ + kThinOut) >= 0) {
+        thinned_ = plan.now();
+        plan_listed(plan);
+    }
     plan_exchange(plan);
     plan_rehoming(plan);
     return plan.count();
@@ -629,6 +637,8 @@ void PromotionPolicy::report_page(Block block, unsigned index, const MoveOutcome
             return;
         case PageOutcome::kAbsent:
             heat_.reset_page(block, index);
+            // Thought to be in the top tier like the rest of its chunk: once is enough.
+            if (outcome.kind == MoveKind::kDemote) header.set_top(page, false);
             return;
         case PageOutcome::kBusy:
         case PageOutcome::kNoMemory:

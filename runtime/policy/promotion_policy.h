@@ -112,6 +112,8 @@ public:
     // What room there is: read() it before plan() where wants_room(). Without readings every node has room.
     Capacity& capacity() { return capacity_; }
     bool wants_room() const { return heat_.has_listed() || capacity_.tight() || capacity_.excess() > 0; }
+    // Whether found() would help: there is a limit, or cold memory is looked for.
+    bool wants_census() const { return parameters_.dram_limit_bytes != 0 || capacity_.tight(); }
     // Someone asked where the page at `address` is. Of memory never sampled the policy learns in no other way.
     void found(uintptr_t address, bool in_top_tier, TimeNs now);
 
@@ -199,6 +201,7 @@ private:
     Tick cool_down_;
     size_t judged_ = 0;    // chunks at the start of the list that the last plan() looked at
     Tick judged_at_ = 0;
+    Tick thinned_ = 0;        // when the list was gone through, last
     bool waiting_ = false;    // single pages wait for company since...
     Tick waiting_since_ = 0;
     PolicyCounters counters_{};

@@ -11,6 +11,7 @@
 
 #include "runtime/kernel/address_space.h"
 #include "runtime/kernel/filesystem.h"
+#include "runtime/kernel/memory.h"
 #include "runtime/kernel/process.h"
 #include "runtime/kernel/syscalls.h"
 #include "runtime/kernel/topology.h"
@@ -45,6 +46,23 @@ TEST(OwnMappings, HeapStaticArraysAndMappingsMayMove) {
     EXPECT_EQ(targets(reinterpret_cast<const void*>(&getpid)), 0u) << "code of a library";
     munmap(mapping, kChunkBytes);
     munmap(shared, kChunkBytes);
+}
+
+TEST(OwnMemory, IsToldApartFromTheProgramsUntilItIsUnmapped) {
+    uintptr_t begin = 0;
+    {
+        AnonymousMemory memory(2 * kChunkBytes);
+        begin = number(memory.bytes().data());
+        const uintptr_t end = begin + 2 * kChunkBytes;
+        EXPECT_TRUE(overlaps_own_memory(begin, begin + 1));
+        EXPECT_TRUE(overlaps_own_memory(end - 1, end + kChunkBytes));
+        EXPECT_TRUE(overlaps_own_memory(begin - kChunkBytes, begin + 1));
+        EXPECT_TRUE(overlaps_own_memory(begin - kChunkBytes, end + kChunkBytes));
+        AnonymousMemory moved(std::move(memory));
+        EXPECT_TRUE(overlaps_own_memory(begin, begin + 1));
+    }
+    EXPECT_FALSE(overlaps_own_memory(begin, begin + kChunkBytes));
+    EXPECT_FALSE(overlaps_own_memory(number(static_array), number(static_array) + sizeof static_array));
 }
 
 TEST(OwnPolicy, TheKernelTellsWhatWasSet) {

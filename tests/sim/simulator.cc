@@ -64,7 +64,9 @@ Simulator::Simulator(const Topology& topology, const Settings& settings)
       budget_(settings.budget_word != nullptr ? *settings.budget_word : own_budget_word_, settings.rate_limit_mbps,
               kBatchPages * kPageBytes),
       node_(settings.pages, 2),
-      moves_of_page_(settings.pages, 0) {
+      moves_of_page_(settings.pages, 0),
+      was_demoted_(settings.pages, false) {
+    on_node_[2] = settings.pages;
     policy_.set_economy(settings.economy);
 }
 
@@ -142,6 +144,8 @@ void Simulator::feed(const Sample& sample) {
 }
 
 void Simulator::place(uint64_t first, uint64_t count, int16_t node) {
+    for (uint64_t page = first; page < first + count; ++page) --on_node_[static_cast<size_t>(node_[page])];
+    on_node_[static_cast<size_t>(node)] += count;
     std::fill_n(node_.begin() + static_cast<ptrdiff_t>(first), count, node);
 }
 
@@ -153,9 +157,10 @@ void Simulator::reuse(uint64_t first, uint64_t count) {
 // ---- the mover
 
 void Simulator::plan() {
+    read_room();
     // As the library.
     constexpr size_t kQueue = 1024;
-    constexpr size_t kRound = 256;
+    constexpr size_t kRound = 512;
     if (queue_.size() >= kQueue) return;
     std::vector<Move> moves(std::min(kQueue - queue_.size(), kRound));
     const auto start = cpu_time();
@@ -233,13 +238,11 @@ void Simulator::finish_batch() {
         const uint64_t first = (move.address - kBase) / kPageBytes;
         for (uint64_t page = first; page < first + move.pages; ++page) {
             PageOutcome outcome = asked_about(move, page);
+            const NodeId to = move.target.valid() ? move.target : NodeId{2};
             if (is_moved(outcome) && std::uniform_real_distribution(0.0, 1.0)(random_) < settings_.busy_share)
                 outcome = PageOutcome::kBusy;
-            if (is_moved(outcome)) {
-                node_[page] = move.target.valid() ? move.target.value : int16_t{2};
-                ++moves_of_page_[page];
-                ++pages_moved_;
-            }
+            if (is_moved(outcome) && is_full(to)) outcome = PageOutcome::kNoMemory;
+            if (is_moved(outcome)) note_moved(page, to);
             report(move, page, outcome);
         }
     }
@@ -253,6 +256,32 @@ void Simulator::report(const Move& move, uint64_t page, PageOutcome outcome) {
                     .time = mover_now_,
                     .target = move.target,
                     .kind = move.kind});
+}
+
+void Simulator::note_moved(uint64_t page, NodeId to) {
+    const bool down = topology_.is_lower(to);
+    pages_promoted_again_ += is_lower(page) && was_demoted_[page];
+    pages_demoted_ += down;
+    if (down) was_demoted_[page] = true;
+    place(page, 1, to.value);
+    ++moves_of_page_[page];
+    ++pages_moved_;
+}
+
+bool Simulator::is_full(NodeId node) const {
+    const auto i = static_cast<size_t>(node.value);
+    return i < settings_.node_pages.size() && settings_.node_pages[i] != 0 && on_node_[i] >= settings_.node_pages[i];
+}
+
+void Simulator::read_room() {
+    std::vector<NodeRoom> rooms;
+    for (size_t i = 0; i < settings_.node_pages.size(); ++i) {
+        const uint64_t there = settings_.node_pages[i];
+        if (there == 0) continue;
+        const uint64_t room = (there - std::min(on_node_[i], there)) * kPageBytes;
+        rooms.push_back({NodeId{static_cast<int16_t>(i)}, room, room});
+    }
+    policy_.capacity().read(rooms, tick_of(now_));
 }
 
 // ---- what came of it

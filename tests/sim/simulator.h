@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -60,6 +61,8 @@ struct Settings {
     uint32_t drain_ms = 50;    // the sampler empties its rings
     uint32_t plan_ms = 100;    // PGHOT_MIGRATE_SLEEP
     double busy_share = 0;     // pages that answer EBUSY
+    // Room for the program's pages on each node of DRAM; 0: more than it has, and nothing is read of it.
+    std::array<uint64_t, 2> node_pages{};
     uint64_t seed = 1;
 };
 
@@ -92,6 +95,12 @@ public:
         return static_cast<double>(pages_on(node, first, count)) / static_cast<double>(count);
     }
     unsigned most_moves_of_a_page() const;
+    uint64_t pages_demoted() const { return pages_demoted_; }
+    uint64_t pages_promoted_again() const { return pages_promoted_again_; }    // after they had been demoted
+    // Another program takes what is free on a node.
+    void take_room(int16_t node) {
+        settings_.node_pages[static_cast<size_t>(node)] = on_node_[static_cast<size_t>(node)];
+    }
 
     struct Moved {
         TimeNs time;
@@ -120,8 +129,8 @@ private:
         TimeNs next;
     };
     struct Batch {
-        std::vector<Move> moves;
-        uint64_t pages = 0;    // to be moved
+        std::vector<Move> moves;    // of one kind and target
+        uint64_t pages = 0;         // to be moved
         TimeNs done{};
         bool started = false;
     };
@@ -136,6 +145,9 @@ private:
     PageOutcome asked_about(const Move& move, uint64_t page) const;
     static bool is_moved(PageOutcome outcome);
     void report(const Move& move, uint64_t page, PageOutcome outcome);
+    void note_moved(uint64_t page, NodeId to);
+    bool is_full(NodeId node) const;
+    void read_room();
     bool is_ours(uint64_t page) const { return page < node_.size(); }
     bool is_lower(uint64_t page) const { return topology_.is_lower(NodeId{node_[page]}); }
 
@@ -163,11 +175,15 @@ private:
     TimeNs next_plan_ = now_;
     std::vector<Running> threads_;
     std::vector<int16_t> node_;
+    std::array<uint64_t, kMaxNodes> on_node_{};    // pages
     std::vector<uint8_t> moves_of_page_;
+    std::vector<bool> was_demoted_;
     std::deque<Move> queue_;
     Batch batch_;
     std::vector<Moved> calls_;
     uint64_t pages_moved_ = 0;
+    uint64_t pages_demoted_ = 0;
+    uint64_t pages_promoted_again_ = 0;
     uint64_t samples_ = 0;
     uint64_t samples_home_ = 0;
     uint64_t paced_samples_ = 0;    // what the two above were when pace() was asked last

@@ -17,7 +17,7 @@ constexpr NodeId kNode1{1};
 
 // ---- room
 
-NodeRoom room(NodeId node, uint64_t pages) { return {node, pages * kPageBytes}; }
+NodeRoom room(NodeId node, uint64_t pages) { return {node, pages * kPageBytes, pages * kPageBytes}; }
 MoveOutcome outcome(MoveKind kind, NodeId target, uint32_t pages, PageOutcome what) {
     return {.pages = pages, .outcome = what, .target = target, .kind = kind};
 }
@@ -28,8 +28,10 @@ TEST(Headroom, IsASixtyFourthOfTheNodeOrTheWatermarkAndABatch) {
     EXPECT_EQ(headroom_bytes({.total_bytes = 64 * kGiB}, 0), kGiB);
     EXPECT_EQ(headroom_bytes({.total_bytes = 64 * kGiB}, 4 * kGiB), 4 * kGiB + 8 * kMiB);
     EXPECT_EQ(headroom_bytes({.total_bytes = 512 * kMiB}, 0), 16 * kMiB) << "two batches";
-    EXPECT_EQ(headroom_bytes({.lower_tier = true, .total_bytes = 64 * kGiB}, 0), 256 * kMiB);
-    EXPECT_EQ(headroom_bytes({.lower_tier = true, .total_bytes = kGiB}, 0), 8 * kMiB);
+    EXPECT_EQ(floor_bytes({.total_bytes = 64 * kGiB}, 0), 16 * kMiB);
+    EXPECT_EQ(floor_bytes({.total_bytes = 64 * kGiB}, 100 * kMiB), 108 * kMiB);
+    EXPECT_EQ(floor_bytes({.lower_tier = true, .total_bytes = 64 * kGiB}, 0), 256 * kMiB);
+    EXPECT_EQ(floor_bytes({.lower_tier = true, .total_bytes = kGiB}, 0), 8 * kMiB);
 }
 
 TEST(Capacity, NodesOfWhichNothingWasReadHaveRoom) {
@@ -104,6 +106,28 @@ TEST(Capacity, DemotedPagesComeAsRoomWithTheNextReading) {
     EXPECT_EQ(capacity.room(), 500u);
 }
 
+TEST(Capacity, WhatTheExchangeMadeItMayFillDownToTheFloor) {
+    Capacity capacity;
+    const auto full = [](uint64_t above_floor) { return NodeRoom{kNode0, 0, above_floor * kPageBytes}; };
+    read(capacity, full(700));
+    capacity.note_shortage(1, 0);
+    EXPECT_EQ(capacity.room(), 0u) << "what is free below the headroom is the program's";
+    EXPECT_EQ(capacity.open_for_exchange(1), 0u);
+    capacity.planned(MoveKind::kDemote, kNoNode, 512);
+    capacity.reported(outcome(MoveKind::kDemote, NodeId{2}, 512, PageOutcome::kDemoted), 0);
+    read(capacity, full(1212));
+    EXPECT_EQ(capacity.room(), 512u);
+    EXPECT_EQ(capacity.open_for_exchange(512), 1u);
+    EXPECT_EQ(capacity.open_for(1) & 1, 0u);
+    capacity.planned(MoveKind::kPromote, kNode0, 500);
+    EXPECT_EQ(capacity.room(), 12u);
+    capacity.reported(outcome(MoveKind::kPromote, kNode0, 100, PageOutcome::kBusy), 0);
+    capacity.reported(outcome(MoveKind::kPromote, kNode0, 400, PageOutcome::kPromoted), 0);
+    EXPECT_EQ(capacity.room(), 112u);
+    read(capacity, full(50));    // others took some
+    EXPECT_EQ(capacity.room(), 50u);
+}
+
 TEST(Capacity, AFullLowerTierIsLeftAloneForAWhile) {
     Capacity capacity;
     capacity.reported(outcome(MoveKind::kDemote, NodeId{2}, 12, PageOutcome::kNoMemory), 5 * kSecond);
@@ -159,6 +183,43 @@ TEST(HeatLevel, DoublesWithSamplesAndHalvesWithEach33Seconds) {
     EXPECT_EQ(heat_level(record(1, 0), 8 * kHalfLife), 1u) << "more than a page never sampled";
 }
 
+TEST(HeatClass, TellsDemotedPagesAndDensityApart) {
+    PageRecord page = record(1, 0);
+    const HeatClass fresh = class_of(page, 0, 3);
+    EXPECT_EQ(fresh, class_of(false, 5, 3));
+    EXPECT_NE(fresh, class_of(page, 0, 2));
+    page.state = static_cast<unsigned>(PageState::kDemoted) & 7;
+    EXPECT_NE(fresh, class_of(page, 0, 3));
+    EXPECT_TRUE(is_demoted(class_of(page, 0, 3)));
+    EXPECT_FALSE(is_demoted(fresh));
+    EXPECT_TRUE(is_vague(class_of(false, 0, kPassingDensity)));
+    EXPECT_TRUE(is_vague(class_of(true, 0, 0)));
+    EXPECT_FALSE(is_vague(class_of(false, 0, kPassingDensity + 1)));
+    EXPECT_FALSE(is_vague(class_of(true, 1, 0)));
+}
+
+TEST(HeatDensity, IsThatOfDifferentPagesAndLowForAChunkJustMet) {
+    constexpr HeatRules kRules{.window = 188, .half = 94, .threshold = 1};
+    ChunkHeader header{};
+    header.last = 1000;
+    header.active_since = 900;
+    const auto density = [&](uint16_t pages) {
+        header.pages = {pages, 0};
+        return density_of(header, kRules);
+    };
+    EXPECT_EQ(density(0), 0u);
+    EXPECT_EQ(density(3), 1u);
+    EXPECT_EQ(density(4), 2u);
+    EXPECT_EQ(density(15), 2u);
+    EXPECT_EQ(density(16), 3u);
+    EXPECT_EQ(density(512), 4u);
+    header.active_since = 907;    // in use for less than half a window
+    EXPECT_EQ(density(512), kPassingDensity);
+    EXPECT_EQ(density(0), 0u);
+    header.huge = 1;
+    EXPECT_EQ(density(1), kHugeDensity);
+}
+
 TEST(HeatLevel, RunsOfSamplesLeaveAHistoryThatLongGapsWearOff) {
     constexpr Tick kHalfLife = 1u << kHalfLifeBits;
     EXPECT_EQ(record(1, 0).history_after(kHalfLife - 1), 1u);
@@ -172,32 +233,32 @@ TEST(HeatLevel, RunsOfSamplesLeaveAHistoryThatLongGapsWearOff) {
 
 TEST(HeatHistogram, TellsTheRateOfAClassByWhatItsPagesGot) {
     HeatHistogram histogram;
-    histogram.end_turn(0);
-    for (int second = 1; second <= 3; ++second) {    // 1000 pages with 100 samples a second, 100 with as many
-        histogram.count(0, Place::kTop, 600);
-        histogram.count(0, Place::kLower, 400);
-        histogram.count(7, Place::kLower, 100);
+    for (Tick second = 0; second <= 4; ++second) {    // 1000 pages with 100 samples a second, 100 with as many
+        histogram.count(0, Place::kTop, 600, true);
+        histogram.count(0, Place::kLower, 400, true);
+        histogram.count(7, Place::kLower, 100, true);
         for (int i = 0; i < 100; ++i) {
             histogram.sampled(0);
             histogram.sampled(7);
         }
-        histogram.end_turn(static_cast<Tick>(second) * kSecond);
+        histogram.end_turn(second * kSecond);
     }
     EXPECT_EQ(histogram.pages(0, Place::kTop), 600u);
     EXPECT_EQ(histogram.pages(0, Place::kLower), 400u);
     EXPECT_EQ(histogram.pages(7, Place::kTop), 0u);
-    // 300 samples, 17 of them a standard deviation.
-    EXPECT_NEAR(histogram.least_rate(0), 0.1, 0.015);
-    EXPECT_NEAR(histogram.most_rate(0), 0.1, 0.015);
+    // 200 samples are left after halving, 14 of them a standard deviation.
+    EXPECT_NEAR(histogram.least_rate(0), 0.1, 0.018);
+    EXPECT_NEAR(histogram.most_rate(0), 0.1, 0.018);
     EXPECT_LT(histogram.least_rate(0), 0.09);
     EXPECT_GT(histogram.most_rate(0), 0.11);
-    EXPECT_NEAR(histogram.least_rate(7), 1, 0.15);
+    EXPECT_NEAR(histogram.least_rate(7), 1, 0.18);
 }
 
 TEST(HeatHistogram, AClassOfWhichLittleWasSeenIsNeitherHotNorCold) {
     HeatHistogram histogram;
+    histogram.count(3, Place::kTop, 1, true);
     histogram.end_turn(0);
-    histogram.count(3, Place::kTop, 1);
+    histogram.count(3, Place::kTop, 1, true);
     histogram.sampled(3);
     histogram.end_turn(kSecond);
     EXPECT_EQ(histogram.least_rate(3), 0);
@@ -206,12 +267,39 @@ TEST(HeatHistogram, AClassOfWhichLittleWasSeenIsNeitherHotNorCold) {
     EXPECT_GT(histogram.most_rate(4), 1e6) << "never seen";
 }
 
+TEST(HeatHistogram, AClassThatGrowsFastHasNoSharpRate) {
+    HeatHistogram histogram;
+    histogram.end_turn(0);
+    histogram.count(3, Place::kTop, 100, true);
+    histogram.end_turn(kSecond);
+    histogram.count(3, Place::kTop, 400, true);
+    for (int i = 0; i < 400; ++i) histogram.sampled(3);
+    histogram.end_turn(2 * kSecond);
+    EXPECT_LT(histogram.least_rate(3), 400.0 / 500) << "as of 400 pages all the time, and 100 before";
+    EXPECT_GT(histogram.most_rate(3), 400.0 / 100);
+}
+
+TEST(HeatHistogram, SamplesOfTheSameVisitTellNothing) {
+    EXPECT_TRUE(HeatHistogram::is_telling(record(0, 0), 0));
+    EXPECT_FALSE(HeatHistogram::is_telling(record(1, 0), ticks_of_ms(500) - 1));
+    EXPECT_TRUE(HeatHistogram::is_telling(record(1, 0), ticks_of_ms(500)));
+    HeatHistogram histogram;
+    for (Tick second = 0; second < 4; ++second) {    // half of the pages were sampled just now
+        histogram.count(3, Place::kTop, 100, true);
+        histogram.count(3, Place::kTop, 100, false);
+        for (int i = 0; i < 100; ++i) histogram.sampled(3);
+        histogram.end_turn(second * kSecond);
+    }
+    EXPECT_EQ(histogram.pages(3, Place::kTop), 200u);
+    EXPECT_NEAR(histogram.least_rate(3), 1, 0.2) << "of the others";
+}
+
 TEST(HeatHistogram, OldRatesFade) {
     HeatHistogram histogram;
     histogram.end_turn(0);
     Tick now = 0;
     const auto second = [&](int samples) {
-        histogram.count(3, Place::kTop, 100);
+        histogram.count(3, Place::kTop, 100, true);
         for (int i = 0; i < samples; ++i) histogram.sampled(3);
         histogram.end_turn(now += kSecond);
     };
@@ -270,8 +358,8 @@ TEST(Ledger, PagesMovedToAndFroRaiseTheMarginAndQuietLowersIt) {
     two_seconds(10, 7);
     EXPECT_EQ(ledger.margin(), calm) << "seven are no pattern";
     two_seconds(1000, 51);
-    EXPECT_EQ(ledger.margin(), 2 * calm);
-    for (int i = 0; i < 10; ++i) two_seconds(1000, 51);
+    EXPECT_EQ(ledger.margin(), calm + 0.5);
+    for (int i = 0; i < 40; ++i) two_seconds(1000, 51);
     EXPECT_EQ(ledger.margin(), 16);
     for (int i = 0; i < 60; ++i) two_seconds(0, 0);
     EXPECT_NEAR(ledger.margin(), calm, 0.05);
@@ -439,6 +527,21 @@ TEST(DramLimitPolicy, MemoryNeverSampledGoesDownWhenThereIsTooMuch) {
         story.wait_ms(100);
     }
     EXPECT_EQ(down, 512u);
+}
+
+TEST(DramLimitPolicy, PagesThatAreNotThereAreAskedForOnce) {
+    Story story({.freq_threshold = 1, .dram_limit_bytes = 512 * kPageBytes});
+    story.policy().found(Story::page(0), true, story.now());
+    story.policy().capacity().found(2 * kPagesPerChunk);
+    uint32_t asked = 0;
+    for (int i = 0; i < 40; ++i) {
+        for (const Move& move : story.plan()) {
+            asked += move.pages;
+            story.policy().report(outcome_of(move, PageOutcome::kAbsent, story.now()));
+        }
+        story.wait_ms(100);
+    }
+    EXPECT_EQ(asked, 512u);
 }
 
 TEST(FoundMemory, OfTheLowerTierAndOfAFullTableIsNotKept) {

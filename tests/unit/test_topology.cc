@@ -170,5 +170,22 @@ TEST(KernelList, ReadsRangesAndRefusesGarbage) {
     }
 }
 
+TEST(LowWatermark, IsTheSumOfANodesZones) {
+    FakeFiles files;
+    files.files["/proc/zoneinfo"] =
+        "Node 0, zone      DMA\n  per-node stats\n      nr_low 9\n  pages free     3840\n        min      66\n"
+        "        low      82\n        high     98\nNode 0, zone   Normal\n  pages free     1000\n        low      "
+        "1000\n"
+        "Node 1, zone   Normal\n        low      500\nNode 7, zone   Normal\n        low      9\n";
+    std::array<uint64_t, 3> bytes{1, 1, 1};
+    read_low_watermarks(files, bytes);
+    EXPECT_EQ(bytes[0], 1082 * kPageBytes);
+    EXPECT_EQ(bytes[1], 500 * kPageBytes);
+    EXPECT_EQ(bytes[2], 0u);
+    files.files.clear();
+    read_low_watermarks(files, bytes);
+    EXPECT_EQ(bytes[0], 0u);
+}
+
 }    // namespace
 }    // namespace pghot

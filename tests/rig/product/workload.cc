@@ -3,6 +3,8 @@
 //   workload sweep SECONDS       one region read all the time, one swept every ten seconds
 //   workload bound SECONDS       one region free to move, one that the program keeps bound to the lower tier
 //   workload second-set SECONDS  one region read all the time, a second one too in the last third
+//   workload crowded SECONDS [PAGES]   a region on node 0 that is used no more, and one in the lower tier read all the
+//                                time; ends when that is at home, and both have at most PAGES (default 0) on DRAM
 //   workload huge SECONDS        a region of huge pages
 //   workload descriptors SECONDS the descriptor table before, during and after sampling; every descriptor is closed
 //   workload fork SECONDS        half of the time with a forked child that shares the region, half without
@@ -97,6 +99,28 @@ void second_set(std::chrono::seconds duration) {
     });
     std::printf("{\"first\":%s,\"second\":%s}\n", json(first.pages_per_node()).c_str(),
                 json(second.pages_per_node()).c_str());
+}
+
+size_t pages_on_dram(const Region& region) {
+    size_t pages = 0;
+    for (const auto& [node, count] : region.pages_per_node()) pages += node >= 0 && node != kLowerNode ? count : 0;
+    return pages;
+}
+
+// Ends early when nearly all that is hot is at home, and no more than so many pages in all.
+void crowded(std::chrono::seconds duration, size_t most_pages) {
+    Region cold(3 * kRegionBytes, 0, Region::Policy::kReset);
+    Region hot(2 * kRegionBytes, kLowerNode, Region::Policy::kReset);
+    const auto end = Clock::now() + duration;
+    auto next_look = Clock::now();
+    while (Clock::now() < end) {
+        hot.read_once();
+        if (Clock::now() < next_look) continue;
+        next_look = Clock::now() + std::chrono::seconds(1);
+        const size_t home = pages_on_dram(hot);
+        if (home * kPageBytes >= 2 * kRegionBytes * 19 / 20 && home + pages_on_dram(cold) <= most_pages) break;
+    }
+    std::printf("{\"hot\":%s,\"cold\":%s}\n", json(hot.pages_per_node()).c_str(), json(cold.pages_per_node()).c_str());
 }
 
 void huge(std::chrono::seconds duration) {
@@ -239,6 +263,8 @@ int main(int count, char** arguments) {
         bound(duration);
     else if (what == "second-set")
         second_set(duration);
+    else if (what == "crowded")
+        crowded(duration, count > 3 ? static_cast<size_t>(std::atol(arguments[3])) : 0);
     else if (what == "huge")
         huge(duration);
     else if (what == "descriptors")
