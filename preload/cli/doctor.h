@@ -21,8 +21,8 @@ struct DoctorFacts {
     Topology topology;
     std::array<uint64_t, kMaxNodes> free_bytes{};
     IbsPmu ibs;
-    int ibs_error = 0;         // errno of finding or opening ibs_op for this thread; 0: it works
-    bool ibs_found = false;    // the PMU exists
+    int ibs_error = 0;            // errno of finding or opening ibs_op for this thread; 0: it works
+    bool ibs_found = false;       // the PMU exists
     bool ring_refused = false;    // the event opens, but its ring cannot be mapped
     int perf_event_paranoid = kUnknown;
     bool bound_elsewhere = false;     // a memory policy of this process (numactl) keeps its memory where it is

@@ -44,8 +44,8 @@ struct Statistics {
     uint64_t started_ns = 0;           // CLOCK_MONOTONIC
     std::atomic<uint64_t> updated_ns{0};
     SourceKind source = SourceKind::kNone;
-    bool damon_runs = false;        // a rival: DAMON, whose schemes may move pages, was on at the start
-    int32_t numa_balancing = -1;    // another: kernel.numa_balancing at the start, a bit mask; -1 unknown
+    bool damon_runs = false;         // a rival: DAMON, whose schemes may move pages, was on at the start
+    int32_t numa_balancing = -1;     // another: kernel.numa_balancing at the start, a bit mask; -1 unknown
     char source_reason[192] = {};    // why this one, or why none
     char command[256] = {};
     char job[64] = {};                      // empty: alone

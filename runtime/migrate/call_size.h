@@ -16,9 +16,10 @@ namespace pghot {
 // Found by halving and doubling, from what calls took. Owned by the mover. Pure.
 class CallSize {
 public:
-    // 512 pages take 1 to 2 ms on a server and about 10 ms in the emulated machine when its host is idle: what is longer
-    // is the processor's time for us being short, and then the fixed cost is high too (10 ms there). So the limit is
-    // generous and the least is not small: smaller calls cost the program more in all than they spare it at a time.
+    // 512 pages take 1 to 2 ms on a server and about 10 ms in the emulated machine when its host is idle: what is
+    // longer is the processor's time for us being short, and then the fixed cost is high too (10 ms there). So the
+    // limit is generous and the least is not small: smaller calls cost the program more in all than they spare it at a
+    // time.
     static constexpr uint64_t kLongestWaitNs = 50 * kNsPerMs;
     static constexpr uint32_t kAtATime = kPagesPerChunk;
     static constexpr uint32_t kFewest = 128;

@@ -6,7 +6,7 @@
 namespace pghot {
 namespace {
 
-constexpr Tick kWeighEvery = 6;    // 96 ms
+constexpr Tick kWeighEvery = 6;                         // 96 ms
 constexpr unsigned kSureMargin = kMarginMax / 2 + 1;    // of a page's own vote
 
 uint64_t page_number(uint64_t chunk, unsigned page) { return chunk * kPagesPerChunk + page; }
