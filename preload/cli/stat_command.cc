@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -33,10 +34,11 @@ std::vector<std::string> names_in(FileSystem& files, const std::string& folder) 
 
 // The folder of the thread that has the statistics open; empty: this process has none.
 std::string sampler_folder(FileSystem& files, int pid) {
-    const std::string tasks = fmt::format("/proc/{}/task/", pid);
+    const std::string tasks = fmt::format("/proc/{}/task", pid);
     for (const std::string& tid : names_in(files, tasks)) {
         char buffer[32];
-        if (files.first_line((tasks + tid + "/comm").c_str(), buffer) == kSamplerName) return tasks + tid;
+        std::string folder = fmt::format("{}/{}", tasks, tid);
+        if (files.first_line(fmt::format("{}/comm", folder).c_str(), buffer) == kSamplerName) return folder;
     }
     return {};
 }
@@ -44,7 +46,7 @@ std::string sampler_folder(FileSystem& files, int pid) {
 // The sampler's descriptors are its own, so they are found under its number, not under the process's.
 std::string statistics_file(FileSystem& files, const std::string& thread_folder) {
     for (const std::string& number : names_in(files, thread_folder + "/fd")) {
-        const std::string path = thread_folder + "/fd/" + number;
+        std::string path = fmt::format("{}/fd/{}", thread_folder, number);
         std::error_code error;
         if (std::filesystem::read_symlink(path, error).string().starts_with(kStatisticsLink)) return path;
     }
@@ -127,7 +129,8 @@ void write_process(JsonWriter& json, const RunningProcess& process, TimeNs now) 
     json.text("job", text_in(statistics.job));
     json.text("job_reason", text_in(statistics.job_reason));
     json.number("ranks", statistics.ranks.load(std::memory_order_relaxed));
-    if (process.budget_share) json.number("budget_percent", static_cast<uint64_t>(*process.budget_share * 100 + 0.5));
+    if (process.budget_share)
+        json.number("budget_percent", static_cast<uint64_t>(std::lround(*process.budget_share * 100)));
     json.text("command", text_in(statistics.command));
     json.end_object();
 }
@@ -211,7 +214,9 @@ std::vector<RunningProcess> running_processes(FileSystem& files) {
         const long got = files.read(path.c_str(), bytes);
         const auto read = std::span<const char>(bytes).first(static_cast<size_t>(std::max(got, 0L)));
         if (!begins_as_statistics(read)) continue;    // it ended meanwhile, or is just beginning
-        RunningProcess process{pid, statistics_of(read), {}};
+        RunningProcess process;
+        process.pid = pid;
+        process.statistics = statistics_of(read);
         if (process.statistics != nullptr)
             process.budget_share = budget_share(files, pid, text_in(process.statistics->job));
         processes.push_back(std::move(process));

@@ -66,12 +66,12 @@ struct EngineShared {
     Signal ready;            // by the sampler: set-up is over, one way or the other
     Signal sampler_ended;    // by the sampler, its last act
     Signal mover_ended;      // by the mover, its last act but returning
+    Signal plans_waiting;    // by the sampler: there is something in `plans`
 
     // Plans go one way, outcomes the other. A plan queue of one megabyte's worth of chunk moves is far more than a
     // budget lets pass in a drain; outcomes are merged runs.
     SpscQueue<Move, 1024> plans;
     SpscQueue<MoveOutcome, 8192> outcomes;
-    Signal plans_waiting;    // by the sampler
 
     // By the sampler about every 100 ms: what each node has free. The mover accounts for what it moved since.
     std::array<std::atomic<uint64_t>, kMaxNodes> free_bytes{};
