@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/sources/sample_decoder.h"
 
+#include <cstddef>
 #include <cstring>
 
 namespace pghot {
@@ -33,12 +34,21 @@ constexpr uint64_t kUserAddressEnd = 1ull << 56;
 
 }    // namespace
 
+// Field by field: a copy of the body on the way costs 3 ns a sample (tests/sim/bench_heat).
 bool decode_sample(const PerfRecord& record, RawSample& out) {
-    Body body;
-    if (record.body.size() < sizeof body) return false;
-    std::memcpy(&body, record.body.data(), sizeof body);
-    out = RawSample{body.identifier, body.pid,    body.tid,         body.time,     body.addr,
-                    body.cpu,        body.period, body.weight_var1, body.data_src, body.data_page_size};
+    if (record.body.size() < sizeof(Body)) return false;
+    const std::byte* const body = record.body.data();
+    const auto read = [body](auto& field, size_t offset) { std::memcpy(&field, body + offset, sizeof field); };
+    read(out.id, offsetof(Body, identifier));
+    read(out.pid, offsetof(Body, pid));
+    read(out.tid, offsetof(Body, tid));
+    read(out.time_ns, offsetof(Body, time));
+    read(out.address, offsetof(Body, addr));
+    read(out.cpu, offsetof(Body, cpu));
+    read(out.period, offsetof(Body, period));
+    read(out.latency_cycles, offsetof(Body, weight_var1));
+    read(out.data_src, offsetof(Body, data_src));
+    read(out.page_bytes, offsetof(Body, data_page_size));
     return true;
 }
 
