@@ -63,12 +63,6 @@ struct Exchange::Slice {
     Quota quota;
 };
 
-void Exchange::sampled(const ChunkHeader& header, const PageRecord& page, const HeatRules& rules) {
-    if (place_of(header, page) == Place::kUnknown) return;
-    const Tick age = header.last - header.last_sample(page);
-    if (HeatHistogram::is_telling(page, age)) histogram_.sampled(class_of(page, age, density_of(header, rules)));
-}
-
 void Exchange::go_on(HeatTable& heat, const Capacity& capacity, Ledger& ledger, const MoveEconomy& economy, Tick now,
                      Take take) {
     if (!started_) next_slice_ = credited_ = now;

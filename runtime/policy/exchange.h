@@ -71,4 +71,12 @@ private:
     bool started_ = false;
 };
 
+// ---- inline, since every sample passes here
+
+inline void Exchange::sampled(const ChunkHeader& header, const PageRecord& page, const HeatRules& rules) {
+    if (place_of(header, page) == Place::kUnknown) return;
+    const Tick age = header.last - header.last_sample(page);
+    if (HeatHistogram::is_telling(page, age)) histogram_.sampled(class_of(page, age, density_of(header, rules)));
+}
+
 }    // namespace pghot

@@ -53,6 +53,8 @@ public:
     // Counts one access: window, frequency, node. A tick a little before the newest one (rings are drained one after
     // the other) counts as the newest.
     void heat(Block block, unsigned index, Tick tick, uint8_t caller);
+    // The same for a caller that has brought the block up to date (advance, rotate) and has the record in hand.
+    void heat(ChunkHeader& header, PageRecord& page, unsigned index, uint8_t caller) const;
     // Hints for a sample that is recorded soon, about ten samples ahead: first the index, then what it leads to.
     void prefetch_index(uint64_t chunk) const;
     void prefetch_heat(uint64_t chunk, unsigned index) const;
@@ -150,10 +152,15 @@ inline void HeatTable::advance(Block block, Tick now) {
 inline void HeatTable::heat(Block block, unsigned index, Tick tick, uint8_t caller) {
     advance(block, tick);
     ChunkHeader& header = headers_[block];
+    header.rotate(header.last, rules_);
     PageRecord& record = block_pages(block)[index];
     PageRecord page = record;    // one load and one store: the bit fields are worked on in a register
+    heat(header, page, index, caller);
+    record = page;
+}
+
+inline void HeatTable::heat(ChunkHeader& header, PageRecord& page, unsigned index, uint8_t caller) const {
     const Tick now = header.last;
-    header.rotate(now, rules_);
     header.count_sample(caller, now);
     header.leave(page, index, rules_);
     const Tick gap = now - header.last_sample(page);
@@ -165,7 +172,6 @@ inline void HeatTable::heat(Block block, unsigned index, Tick tick, uint8_t call
     page.time = now & kTickMask;
     page.vote(caller);
     header.enter(index);
-    record = page;
 }
 
 }    // namespace pghot

@@ -94,54 +94,8 @@ PromotionPolicy::PromotionPolicy(const Topology& topology, const PolicyParameter
 
 // ---- samples
 
-bool PromotionPolicy::record(const Sample& sample) {
-    const Tick tick = tick_of(sample.time);
-    const Block block = obtain(sample.address, tick);
-    if (block == HeatTable::kNoBlock) return false;
-    const unsigned index = index_of(sample);
-    const uint8_t caller = targets_.caller(sample.node);
-    heat_.advance(block, tick);
-    ChunkHeader& header = heat_.header(block);
-    PageRecord& page = heat_.pages(block)[index];
-    header.rotate(header.last, heat_.rules());
-    exchange_.sampled(header, page, heat_.rules());
-    heat_.heat(block, index, tick, caller);
-    objects_.count(header.object, header.chunk, caller, header.samples[0] == 1, header.last);
-    header.huge = sample.huge;
-    note_tier(header, page, sample);
-    if (rehome_ && sample.served_by == ServedBy::kDram)
-        rehome_->note(header.chunk, index, caller, sample.remote, heat_.rules(), tick);
-    note_hot(block, page);
-    note_evidence(block, sample);
-    ++counters_.recorded;
-    return true;
-}
-
-HeatTable::Block PromotionPolicy::obtain(uintptr_t address, Tick now) {
-    const uint64_t chunk = address / kChunkBytes;
-    const Block known = heat_.find(chunk);
-    if (known != HeatTable::kNoBlock) return known;
-    const Block block = heat_.obtain(chunk, now);
-    if (block != HeatTable::kNoBlock && object_source_ != nullptr)
-        heat_.header(block).object = objects_.number_of(object_source_->object_at(address), now);
-    return block;
-}
-
-size_t PromotionPolicy::record(std::span<const Sample> samples) {
-    size_t recorded = 0;
-    for (size_t i = 0; i < samples.size() + 2 * kAhead; ++i) {
-        if (i < samples.size()) heat_.prefetch_index(samples[i].address / kChunkBytes);
-        if (i >= kAhead && i - kAhead < samples.size()) {
-            const Sample& soon = samples[i - kAhead];
-            heat_.prefetch_heat(soon.address / kChunkBytes, index_of(soon));
-        }
-        if (i >= 2 * kAhead) recorded += record(samples[i - 2 * kAhead]);
-    }
-    return recorded;
-}
-
 // Only DRAM and extension memory tell where a page is; a store or a cache hit does not.
-void PromotionPolicy::note_tier(ChunkHeader& header, PageRecord& page, const Sample& sample) {
+inline void PromotionPolicy::note_tier(ChunkHeader& header, PageRecord& page, const Sample& sample) {
     if (sample.served_by == ServedBy::kDram) {
         header.dram_seen = 1;
         ledger_.earned(header);
@@ -177,6 +131,54 @@ void PromotionPolicy::note_hot(Block block, PageRecord& page) {
     if (header.held == 0) header.first_held = header.last;
     header.set_state(page, PageState::kHeld);
     heat_.list(block);
+}
+
+bool PromotionPolicy::record(const Sample& sample) {
+    const Tick tick = tick_of(sample.time);
+    const Block block = obtain(sample.address, tick);
+    if (block == HeatTable::kNoBlock) return false;
+    const unsigned index = index_of(sample);
+    const uint8_t caller = targets_.caller(sample.node);
+    heat_.advance(block, tick);
+    ChunkHeader& header = heat_.header(block);
+    PageRecord& record = heat_.pages(block)[index];
+    PageRecord page = record;    // one load and one store: the bit fields are worked on in a register
+    header.rotate(header.last, heat_.rules());
+    exchange_.sampled(header, page, heat_.rules());
+    heat_.heat(header, page, index, caller);
+    objects_.count(header.object, header.chunk, caller, header.samples[0] == 1, header.last);
+    header.huge = sample.huge;
+    note_tier(header, page, sample);
+    if (rehome_ && sample.served_by == ServedBy::kDram)
+        rehome_->note(header.chunk, index, caller, sample.remote, heat_.rules(), tick);
+    record = page;
+    if (!page.top || page.page_state() != PageState::kCold) note_hot(block, record);    // else it is at home
+    note_evidence(block, sample);
+    ++counters_.recorded;
+    return true;
+}
+
+HeatTable::Block PromotionPolicy::obtain(uintptr_t address, Tick now) {
+    const uint64_t chunk = address / kChunkBytes;
+    const Block known = heat_.find(chunk);
+    if (known != HeatTable::kNoBlock) return known;
+    const Block block = heat_.obtain(chunk, now);
+    if (block != HeatTable::kNoBlock && object_source_ != nullptr)
+        heat_.header(block).object = objects_.number_of(object_source_->object_at(address), now);
+    return block;
+}
+
+size_t PromotionPolicy::record(std::span<const Sample> samples) {
+    size_t recorded = 0;
+    for (size_t i = 0; i < samples.size() + 2 * kAhead; ++i) {
+        if (i < samples.size()) heat_.prefetch_index(samples[i].address / kChunkBytes);
+        if (i >= kAhead && i - kAhead < samples.size()) {
+            const Sample& soon = samples[i - kAhead];
+            heat_.prefetch_heat(soon.address / kChunkBytes, index_of(soon));
+        }
+        if (i >= 2 * kAhead) recorded += record(samples[i - 2 * kAhead]);
+    }
+    return recorded;
 }
 
 // A chunk may be a candidate without a hot page: at threshold 2, of 20 samples in 512 pages hardly two meet.
