@@ -32,11 +32,14 @@ void PeriodLadder::step(TimeNs now, const SamplingCost& cost, uint64_t share_ns,
     const double sampler = sampler_load(cost, share_ns);
     const double interrupts = interrupt_load(cost);
     const double load = std::max(sampler, interrupts);
-    if (load > 1) {
+    const double lasting = std::min(load, last_load_);
+    last_load_ = load;
+    if (lasting > 1) {
+        last_load_ = 0;    // what it costs now is to be seen
         note_up(now);
         // Waking up costs more than what is done then: wake up less.
         const bool by_waiting = sampler >= interrupts && 2 * cost.record_cpu_ns < cost.sampler_cpu_ns;
-        return go_up(load, by_waiting && wait_ < kMostWait);
+        return go_up(lasting, by_waiting && wait_ < kMostWait);
     }
     if (load >= kLow || !may_go_down || now < next_down_ || period_ + wait_ == 0) return;
     go_down();

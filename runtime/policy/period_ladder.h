@@ -26,9 +26,10 @@ struct SamplingCost {
 //   period    PGHOT_IBS_PERIOD x1 x2 ... x64: costs samples
 //
 // The sampler's CPU time may be its share of the job's limit; the interrupts, which hit the program's threads, the same
-// percentage of the program's own CPU time. Above either it goes up at once, as far as it is above; below two fifths of
-// both it comes down one rung, since a rung down at most doubles the cost. Between lies the dead band. A rung down that
-// had to be taken back makes the next try wait twice as long, 2 s to 64 s.
+// percentage of the program's own CPU time. Above either in two seconds in a row (a start, or a plan of many chunks, is
+// dear once) it goes up as far as it is above; below two fifths of both it comes down one rung, since a rung down at
+// most doubles the cost. Between lies the dead band. A rung down that had to be taken back makes the next try wait
+// twice as long, 2 s to 64 s.
 //
 // Pure: time and costs are passed in. Owned by the sampler thread.
 class PeriodLadder {
@@ -56,6 +57,7 @@ private:
     uint32_t limit_permille_;
     unsigned period_ = 0;
     unsigned wait_ = 0;
+    double last_load_ = 0;
     TimeNs last_down_{};
     TimeNs next_down_{};
     uint64_t patience_ns_ = 0;

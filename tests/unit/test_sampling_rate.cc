@@ -57,13 +57,26 @@ TEST(PeriodLadder, ThePublishedRateStaysBelowOnePercent) {
     EXPECT_EQ(program.rungs(), 0u);
 }
 
-TEST(PeriodLadder, GoesUpAtOnceAsFarAsTheCostIsAbove) {
+TEST(PeriodLadder, GoesUpAsFarAsTheCostIsAboveForTwoSeconds) {
     Sampled program(10);
     program.samples_a_second = 2000000;    // 50 ms of sampler a second, five times the limit
+    program.run_seconds(1);
+    EXPECT_EQ(program.ladder.period_rung(), 0u);
     program.run_seconds(1);
     EXPECT_EQ(program.ladder.period_rung(), 3u);
     program.run_seconds(30);
     EXPECT_LE(program.cost.sampler_cpu_ns, kOnePercent);
+}
+
+TEST(PeriodLadder, ASingleDearSecondChangesNothing) {
+    Sampled program(10);
+    for (int i = 0; i < 20; ++i) {
+        program.samples_a_second = 20000000;
+        program.run_seconds(1);
+        program.samples_a_second = 100000;
+        program.run_seconds(1);
+    }
+    EXPECT_EQ(program.rungs(), 0u);
 }
 
 TEST(PeriodLadder, InterruptsAreBoundedByTheProgramsOwnTime) {
