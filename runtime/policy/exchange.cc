@@ -24,7 +24,7 @@ constexpr Tick kLongestWait = ticks_of_ms(500);
 // How much more a demoted page must have ahead to come back.
 constexpr double kReturnMargin = 1.5;
 // Time in which an exchange of two pages must earn its cost.
-constexpr double kHorizonSeconds = 30;
+constexpr double kHorizonSeconds = static_cast<double>(kMinHorizon) * kTickNs / kNsPerSecond;
 // A page that was promoted is not demoted for so many windows, unless its chunk has paid.
 constexpr Tick kPayWindows = 2;
 

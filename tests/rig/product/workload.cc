@@ -110,7 +110,7 @@ size_t pages_on_dram(const Region& region) {
 // Ends early when nearly all that is hot is at home, and no more than so many pages in all.
 void crowded(std::chrono::seconds duration, size_t most_pages) {
     Region cold(3 * kRegionBytes, 0, Region::Policy::kReset);
-    Region hot(2 * kRegionBytes, kLowerNode, Region::Policy::kReset);
+    Region hot(kRegionBytes, kLowerNode, Region::Policy::kReset);
     const auto end = Clock::now() + duration;
     auto next_look = Clock::now();
     while (Clock::now() < end) {
@@ -118,7 +118,7 @@ void crowded(std::chrono::seconds duration, size_t most_pages) {
         if (Clock::now() < next_look) continue;
         next_look = Clock::now() + std::chrono::seconds(1);
         const size_t home = pages_on_dram(hot);
-        if (home * kPageBytes >= 2 * kRegionBytes * 19 / 20 && home + pages_on_dram(cold) <= most_pages) break;
+        if (home * kPageBytes >= kRegionBytes * 19 / 20 && home + pages_on_dram(cold) <= most_pages) break;
     }
     std::printf("{\"hot\":%s,\"cold\":%s}\n", json(hot.pages_per_node()).c_str(), json(cold.pages_per_node()).c_str());
 }
