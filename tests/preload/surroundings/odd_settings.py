@@ -23,6 +23,9 @@ GARBAGE = [b" ", b"-1", b"0x10", b"1e3", b"nonsense", b"\xff\xfe\x80", b"\x01\x1
            b"%s%n%d", b"on off", b"1\nPGHOT_MODE=off", LONG]
 # Any text is a file's name, so only these cannot be used.
 VALUES = {"PGHOT_REPORT": [LONG, b"/nonexistent/x", b"."], "PGHOT_RECORD": [LONG],
+          # A job's name: any word.
+          "PGHOT_JOB": [value for value in GARBAGE if value not in (b"-1", b"0x10", b"1e3", b"nonsense", b"9" * 23)]
+          + [b"x" * 64, b"../x", b"a/b"],
           # Blanks are no rule; rules that nobody can store are not used in part.
           "PGHOT_PLACEMENT": GARBAGE[1:] + [b";" * 1024 + b"node:0"]}
 # What other allocators and the C library listen to.
