@@ -62,7 +62,6 @@ struct ChunkHeader {
     uint16_t object;              // ObjectHeat's number of the object that the chunk is part of; 0: none
     uint16_t top;                 // pages known to be in the top tier
     uint16_t unpaid;              // ledger: pages promoted that have not paid for it yet
-    uint16_t returned;            // ledger: of these, seen in the lower tier again, saturating
     uint8_t retries : 2;          // of cooling pages since the chunk was moved whole, or a cooling page was sampled hot
     uint8_t retrying : 1;         // the outcomes of one are still to come
     uint8_t setbacks : 3;         // tries in a row at busy pages that failed: each doubles the cool-down

@@ -11,11 +11,6 @@ namespace {
 // Samples between fetching and recording, listed chunks between fetching and judging: covers a miss to memory.
 constexpr size_t kAhead = 12;
 
-template <typename Count>
-void add_saturating(Count& count, uint32_t amount) {
-    count = static_cast<Count>(std::min<uint32_t>(count + amount, static_cast<Count>(~Count{0})));
-}
-
 constexpr Tick kThinOut = ticks_of_ms(1000);
 
 // A page of such a chunk that tells nothing of its place (stores only) is most likely at home too.
@@ -111,7 +106,6 @@ inline void PromotionPolicy::note_tier(ChunkHeader& header, PageRecord& page, co
         if (page.page_state() == PageState::kRefused)
             header.set_state(page, PageState::kCold);    // to be demoted, then
         header.doubtful = 1;
-        add_saturating(header.returned, 1);
         ++counters_.pages_returned;
     }
     header.set_top(page, false);

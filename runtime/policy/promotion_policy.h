@@ -96,7 +96,7 @@ public:
     // cost where the table is larger than the caches (tests/sim/bench_heat). Answers how many were recorded.
     size_t record(std::span<const Sample> samples);
     // Writes up to out.size() moves and answers how many. Chunk and huge moves come first, hottest first, then single
-    // pages by target. Call it when the mover can take work, about every PGHOT_MIGRATE_SLEEP. Costs about 20 ns for a
+    // pages by target. The library calls it at every drain, up to 50 times a second. Costs about 20 ns for a
     // listed chunk that it looks at (bench_heat), several times that where the table is larger than the caches, and 0.3
     // us for a chunk planned.
     size_t plan(TimeNs now, std::span<Move> out);
